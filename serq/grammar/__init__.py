@@ -1,0 +1,1 @@
+"""Text to linked IR: lexing, parsing, names, linking, formatting."""

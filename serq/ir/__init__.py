@@ -1,0 +1,1 @@
+"""The definition of a program: nodes, moments, validation, JSON."""

@@ -1,0 +1,1 @@
+"""What one engine step costs: batches, their layout on a device, executors."""

@@ -1,0 +1,1 @@
+"""Time: the clock, sessions, pools, stages, workload, schedulers and engines."""

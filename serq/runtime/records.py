@@ -1,0 +1,72 @@
+"""What a run leaves behind: plain columns and rows, complete enough for every report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from serq.source import Diagnostic
+
+
+@dataclass(slots=True)
+class Series:
+    """Samples of one observation in recording order (R-A-100); only those at or after warm-up are kept."""
+
+    name: str
+    values: list[float] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    sessions: list[int] = field(default_factory=list)
+    turns: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class StageRow:
+    """Figures of one stage member over [warm-up, end] (R-B-110 to R-B-112); NaN where nothing completed."""
+
+    name: str
+    member: int
+    mean_number: float
+    utilization: float
+    completed: int
+    throughput: float
+    mean_wait: float
+    mean_service: float
+    iterations: int
+
+
+@dataclass(slots=True)
+class PoolRow:
+    """Figures of one pool member (R-B-113): time averages over [warm-up, end], counters of the whole run."""
+
+    name: str
+    member: int
+    mean_used: float
+    mean_cached: float
+    mean_queue: float
+    mean_holders: float
+    mean_wait: float
+    admissions: int
+    evicted_entries: int
+    evicted_units: float
+    preemptions: int
+    spills: int
+    rejected: int
+    stuck: int
+
+
+@dataclass(slots=True)
+class Records:
+    """Everything a finished (or stopped) run recorded."""
+
+    horizon: float
+    end: float
+    warmup: float
+    seed: int
+    events: int
+    arrivals: int
+    ended: int
+    turns: int
+    mean_live: float
+    series: dict[str, Series] = field(default_factory=dict)
+    stages: list[StageRow] = field(default_factory=list)
+    pools: list[PoolRow] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)

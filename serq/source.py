@@ -1,0 +1,121 @@
+"""Program texts, places in them, and how a message about a place is shown."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of characters ``[start, end)`` of one source file."""
+
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """The smallest span that covers both."""
+        return Span(min(self.start, other.start), max(self.end, other.end))
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A program text and the name under which messages speak of it."""
+
+    name: str
+    text: str
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(i + 1 for i, char in enumerate(self.text) if char == "\n")]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column, both counted from 1, of the character at ``offset``."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of line ``number`` (from 1) without its end."""
+        start = self._line_starts[number - 1]
+        following = self._line_starts[number] if number < len(self._line_starts) else len(self.text) + 1
+        return self.text[start : following - 1].rstrip("\r")
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message about one place: what is wrong, where, and what would be right.
+
+    ``code`` is stable (documented in docs/diagnostics.md); ``owner`` names the place for programs that
+    have no text (an IR file), such as ``stage `engine` `` or ``session, statement 12``.
+    """
+
+    code: str
+    message: str
+    source: SourceFile | None = None
+    span: Span | None = None
+    owner: str | None = None
+    severity: Severity = "error"
+    help: str | None = None
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def place(self) -> str:
+        """``file:line:column`` where the place has a text, else the owner, else the empty string."""
+        if self.source is not None and self.span is not None:
+            line, column = self.source.position(self.span.start)
+            return f"{self.source.name}:{line}:{column}"
+        if self.source is not None:
+            return self.source.name
+        return self.owner or ""
+
+    def render(self) -> str:
+        """The message as people read it: place, text, the line with a caret, help and notes."""
+        place = f"{self.place}: " if self.place else ""
+        parts = [f"{place}{self.severity}[{self.code}]: {self.message}"]
+        if self.source is not None and self.span is not None:
+            parts.extend(self._excerpt(self.source, self.span))
+        if self.help:
+            parts.append(f"  help: {self.help}")
+        parts.extend(f"  note: {note}" for note in self.notes)
+        return "\n".join(parts)
+
+    @staticmethod
+    def _excerpt(source: SourceFile, span: Span) -> list[str]:
+        number, column = source.position(span.start)
+        line = source.line(number)
+        before = "".join("\t" if char == "\t" else " " for char in line[: column - 1])
+        width = max(1, min(span.end - span.start, len(line) - column + 1))
+        gutter = " " * len(str(number))
+        return [f" {number} | {line}", f" {gutter} | {before}{'^' * width}"]
+
+    def to_json(self) -> dict[str, Any]:
+        """The message as plain data, for tools (``--json``)."""
+        out: dict[str, Any] = {"code": self.code, "severity": self.severity, "message": self.message}
+        if self.source is not None:
+            out["file"] = self.source.name
+        if self.source is not None and self.span is not None:
+            out["line"], out["column"] = self.source.position(self.span.start)
+            out["end_line"], out["end_column"] = self.source.position(self.span.end)
+        if self.owner is not None:
+            out["owner"] = self.owner
+        if self.help:
+            out["help"] = self.help
+        if self.notes:
+            out["notes"] = list(self.notes)
+        return out
+
+
+@dataclass(frozen=True)
+class SourceMap:
+    """Where the statements of a compiled program stand in its text: statement number -> span."""
+
+    source: SourceFile
+    statements: dict[int, Span]
+
+    def locate(self, statement: int) -> Span | None:
+        """The span of statement ``statement``, None for one that no text wrote."""
+        return self.statements.get(statement)

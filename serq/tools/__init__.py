@@ -1,0 +1,1 @@
+"""Editor and test integrations."""
