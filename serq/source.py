@@ -5,9 +5,38 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
+from serq.errors import DataError
+
 Severity = Literal["error", "warning"]
+
+
+def read_text(path: str | Path, what: str) -> str:
+    """The text of a file that people write: UTF-8, a byte order mark dropped, line ends as they are.
+
+    ``what`` names the file's role in messages ("program", "trace"). Raises DataError where the file is
+    missing, a directory, not readable, or not text.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{what} {path}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{what} {path}: is a directory, not a file") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{what} {path}: cannot be read ({_reason(error)})") from None
+    if b"\0" in data:
+        raise DataError(f"{what} {path}: holds binary data, not text")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{what} {path}: is not UTF-8 text (byte {error.start})") from None
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 @dataclass(frozen=True, slots=True, order=True)

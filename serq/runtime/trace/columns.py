@@ -1,0 +1,84 @@
+"""A trace in memory: one column a quantity, one entry a turn, sessions as ranges of entries."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+TraceFormat = Literal["session", "azure", "mooncake"]
+
+TOKENS_PER_HASH: Final = 512
+"""Prompt tokens that a hash id of a Mooncake trace stands for; the last id of a prompt may mean fewer."""
+
+
+def _doubles() -> array[float]:
+    return array("d")
+
+
+def _first_row_sentinel() -> array[int]:
+    return array("q", [0])
+
+
+@dataclass(slots=True)
+class Trace:
+    """A corpus of sessions (R-B-080). A turn is a row: ``new[r]``, ``out[r]``, ``think[r]``, ``forced[r]``.
+
+    ``first_row`` has one entry more than there are sessions: session ``i`` is the rows
+    ``first_row[i] .. first_row[i + 1] - 1``. ``times[i]`` is when it arrived, in seconds after the first
+    session of the file (None: the file has no times). ``hash_ids[r]`` names the text of the prompt of row
+    ``r``, 512 tokens an id (None: the format has none).
+    """
+
+    format: TraceFormat = "session"
+    new: array[float] = field(default_factory=_doubles)
+    """New prompt tokens of the turn."""
+    out: array[float] = field(default_factory=_doubles)
+    """Tokens generated in the turn."""
+    think: array[float] = field(default_factory=_doubles)
+    """Seconds that the client lets pass after the turn."""
+    forced: array[float] = field(default_factory=_doubles)
+    """Tokens of the turn that the client supplies instead of the model; 0 where the file has none."""
+    first_row: array[int] = field(default_factory=_first_row_sentinel)
+    times: array[float] | None = None
+    hash_ids: list[array[int]] | None = None
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions there are."""
+        return len(self.first_row) - 1
+
+    @property
+    def turns(self) -> int:
+        """How many turns (rows) there are in all."""
+        return len(self.new)
+
+    def rows(self, session: int) -> range:
+        """The row numbers of one session."""
+        return range(self.first_row[session], self.first_row[session + 1])
+
+    def add_turn(self, new: float, out: float, think: float = 0.0, forced: float = 0.0) -> None:
+        """Append a row to the session being built; :meth:`close_session` ends it."""
+        self.new.append(new)
+        self.out.append(out)
+        self.think.append(think)
+        self.forced.append(forced)
+
+    def close_session(self) -> None:
+        """The rows added since the last call are one session."""
+        self.first_row.append(len(self.new))
+
+    def select(self, sessions: Sequence[int], times: array[float] | None) -> Trace:
+        """A trace of the given sessions in the given order (one may come twice), arriving at ``times``."""
+        picked = Trace(format=self.format, times=times, hash_ids=None if self.hash_ids is None else [])
+        for session in sessions:
+            rows = slice(self.first_row[session], self.first_row[session + 1])
+            picked.new.extend(self.new[rows])
+            picked.out.extend(self.out[rows])
+            picked.think.extend(self.think[rows])
+            picked.forced.extend(self.forced[rows])
+            if picked.hash_ids is not None and self.hash_ids is not None:
+                picked.hash_ids.extend(self.hash_ids[rows])
+            picked.close_session()
+        return picked

@@ -1,0 +1,78 @@
+"""Mooncake JSONL: one request a line, `timestamp` in milliseconds, and hash ids of 512 prompt tokens each."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from math import ceil
+from typing import Annotated
+
+import msgspec
+
+from serq.runtime.trace.columns import TOKENS_PER_HASH, Trace
+from serq.runtime.trace.faults import Faults
+
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+_HashId = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class _Row(msgspec.Struct, forbid_unknown_fields=True):
+    timestamp: float
+    input_length: _Count
+    output_length: _Count
+    hash_ids: list[_HashId]
+
+
+def read_mooncake(path: str, text: str) -> Trace:
+    """Read a Mooncake trace. Raises DataError naming every bad row."""
+    trace = Trace(format="mooncake")
+    decode = msgspec.json.Decoder(_Row).decode
+    stamps: list[float] = []
+    hash_ids: list[array[int]] = []
+    faults = Faults(path)
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = decode(line)
+        except msgspec.MsgspecError as error:
+            faults.add(number, _plain(error))
+            continue
+        if len(row.hash_ids) != ceil(row.input_length / TOKENS_PER_HASH):
+            faults.add(number, _wrong_count(row))
+            continue
+        stamps.append(row.timestamp)
+        hash_ids.append(array("q", row.hash_ids))
+        trace.add_turn(row.input_length, row.output_length)
+        trace.close_session()
+    faults.raise_any(empty=not stamps)
+    trace.times = array("d", ((stamp - stamps[0]) / 1000 for stamp in stamps))
+    trace.hash_ids = hash_ids
+    return trace
+
+
+def _plain(error: msgspec.MsgspecError) -> str:
+    """msgspec's message with the name of the key instead of its JSON path."""
+    reason, _, path = str(error).partition(" - at `$.")
+    return f"`{path.rstrip('`')}`: {reason[0].lower()}{reason[1:]}" if path else reason
+
+
+def _wrong_count(row: _Row) -> str:
+    expected = ceil(row.input_length / TOKENS_PER_HASH)
+    return (
+        f"`hash_ids`: {len(row.hash_ids)} ids for {row.input_length} tokens; "
+        f"one id stands for {TOKENS_PER_HASH} tokens, so there must be {expected}"
+    )
+
+
+def mooncake_lines(trace: Trace) -> Iterator[str]:
+    """The trace as lines of Mooncake JSONL; times are rounded to a microsecond."""
+    for row, (time, ids) in enumerate(zip(trace.times or (), trace.hash_ids or (), strict=True)):
+        stamp = round(time * 1000, 3)
+        record = _Row(
+            timestamp=int(stamp) if stamp.is_integer() else stamp,
+            input_length=int(trace.new[row]),
+            output_length=int(trace.out[row]),
+            hash_ids=ids.tolist(),
+        )
+        yield msgspec.json.encode(record).decode()

@@ -1,0 +1,117 @@
+"""The session CSV: `session,turn,new,out,think[,forced]`, as lenient as the base language reads it (R-B-080).
+
+serq adds one optional column. Where the header is `session,turn,new,out,think,forced,time`, the first row of
+a session ends with the time of its arrival in seconds, and its other rows with an empty field. A file without
+that header is read as the base language reads it, which skips every header and knows no seventh field.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from itertools import chain, repeat
+from math import isfinite
+from typing import Final
+
+from serq.errors import DataError
+from serq.runtime.trace.columns import Trace
+
+COLUMNS: Final = ("session", "turn", "new", "out", "think", "forced", "time")
+HEADER: Final = ",".join(COLUMNS[:6])
+TIMED_HEADER: Final = ",".join(COLUMNS)
+
+_WHITE_SPACE: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+"""What Unicode calls white space: lines are trimmed of it (`str.strip` would trim four separators more)."""
+
+_FLOAT: Final = r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?:inf|infinity|nan))"
+_NUMBER: Final = re.compile(_FLOAT, re.IGNORECASE | re.ASCII)
+_ROW: Final = re.compile(
+    rf"({_FLOAT}),[^,]*,({_FLOAT}),({_FLOAT}),({_FLOAT})(?:,({_FLOAT}))?", re.IGNORECASE | re.ASCII
+)
+_TIMED_ROW: Final = re.compile(
+    rf"({_FLOAT}),[^,]*,({_FLOAT}),({_FLOAT}),({_FLOAT}),({_FLOAT}),({_FLOAT})?", re.IGNORECASE | re.ASCII
+)
+
+_LARGEST_SESSION: Final = 2**64 - 1
+
+
+def read_session_csv(path: str, text: str) -> Trace:
+    """Read a session CSV. Raises DataError naming the first bad line, or an empty trace."""
+    lines = [line.strip(_WHITE_SPACE) for line in text.split("\n")]
+    timed = next((line == TIMED_HEADER for line in lines if line and line[0] != "#"), False)
+    row = _TIMED_ROW if timed else _ROW
+    trace = Trace()
+    times: array[float] = array("d")
+    current: int | None = None
+    for number, line in enumerate(lines, 1):
+        if not line or line[0] == "#" or line.startswith("session"):
+            continue
+        match = row.fullmatch(line)
+        if match is None:
+            raise DataError(f"{path}:{number}: {_complaint(line, timed)}")
+        fields = match.groups()
+        session = _session_number(float(fields[0]))
+        if timed:
+            _add_time(times, fields[5], f"{path}:{number}", first=session != current)
+        if session != current and current is not None:
+            trace.close_session()
+        current = session
+        trace.add_turn(float(fields[1]), float(fields[2]), float(fields[3]), float(fields[4] or 0))
+    if current is None:
+        raise DataError(f"{path}: an empty trace: no row `{HEADER}`")
+    trace.close_session()
+    if timed:
+        trace.times = array("d", (time - times[0] for time in times))
+    return trace
+
+
+def _session_number(value: float) -> int:
+    """The session of a row as an unsigned 64-bit number: truncated, saturating, NaN is 0."""
+    if not value > 0:
+        return 0
+    return int(value) if value < _LARGEST_SESSION else _LARGEST_SESSION
+
+
+def _add_time(times: array[float], field: str | None, place: str, *, first: bool) -> None:
+    if not first:
+        if field is not None:
+            raise DataError(f"{place}: only the first row of a session has a time; leave `time` empty here")
+        return
+    time = float("nan") if field is None else float(field)
+    if not isfinite(time):
+        raise DataError(f"{place}: column 7 (time): the first row of a session needs its time in seconds")
+    times.append(time)
+
+
+def _complaint(line: str, timed: bool) -> str:
+    fields = line.split(",")
+    if timed and len(fields) != 7:
+        return f"expected 7 fields ({TIMED_HEADER}), got {len(fields)}"
+    if not timed and len(fields) not in (5, 6):
+        return f"expected 5 or 6 fields (session,turn,new,out,think[,forced]), got {len(fields)}"
+    for column, (name, field) in enumerate(zip(COLUMNS, fields, strict=False), 1):
+        optional = name == "turn" or (name == "time" and not field)
+        if not optional and not _NUMBER.fullmatch(field):
+            return f"column {column} ({name}): {field!r} is not a number"
+    raise AssertionError(f"the row pattern refuses a row without a fault: {line!r}")
+
+
+def session_csv_lines(trace: Trace, *, times: bool = True) -> Iterator[str]:
+    """The trace as lines of a session CSV, with the `time` column where it has times and ``times`` asks."""
+    timed = times and trace.times is not None
+    yield TIMED_HEADER if timed else HEADER
+    for session in range(trace.sessions):
+        first = f",{_number(trace.times[session])}" if timed and trace.times is not None else ""
+        ends = chain([first], repeat("," if timed else ""))
+        for turn, (row, end) in enumerate(zip(trace.rows(session), ends, strict=False)):
+            values = (trace.new[row], trace.out[row], trace.think[row], trace.forced[row])
+            yield f"{session},{turn},{','.join(map(_number, values))}{end}"
+
+
+def _number(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
