@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from serq.runtime.records import Records
     from serq.source import Diagnostic
 
 
@@ -37,8 +38,11 @@ class RunError(SerqError):
     """A run that cannot go on: a rule of the language was broken at some instant.
 
     ``time`` is the instant in the model, ``session`` the serial number of the session (None: the
-    deployment itself), ``diagnostic`` the statement, where it is known.
+    deployment itself), ``diagnostic`` the statement, where it is known. The simulation sets ``records`` to
+    what it had recorded by then (``Records.stopped`` says why it ends there), so nothing recorded is lost.
     """
+
+    records: Records | None = None
 
     def __init__(
         self,
@@ -59,3 +63,9 @@ class RunError(SerqError):
         when = "" if self.time is None else f"at time {self.time:.10g}{who}: "
         where = "" if self.diagnostic is None else "\n" + self.diagnostic.render()
         return f"{when}{self.message}{where}"
+
+
+class InterruptedRunError(RunError):
+    """The person at the keyboard stopped the run (Ctrl-C); raised by the simulation, with ``records``."""
+
+    exit_code = 130

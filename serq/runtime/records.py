@@ -70,3 +70,5 @@ class Records:
     stages: list[StageRow] = field(default_factory=list)
     pools: list[PoolRow] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
+    stopped: str | None = None
+    """Why the run ended before its end (``end`` is the instant it had reached); None: it finished."""
