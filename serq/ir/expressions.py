@@ -1,0 +1,143 @@
+"""Expressions of a program and the references inside them (R-A-020 to R-A-032)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Node(msgspec.Struct, frozen=True, tag_field="node", omit_defaults=True, forbid_unknown_fields=True):
+    """The base of every node: immutable, compared by value, tagged by its class name in JSON."""
+
+
+# --- references ---------------------------------------------------------------------------------------------
+
+
+class PoolRef(Node, frozen=True, tag="pool"):
+    """A pool, or one member of a family: ``kv`` or ``kv[j]`` (R-A-031)."""
+
+    name: str
+    index: Expr | None = None
+
+
+class StageRef(Node, frozen=True, tag="stage"):
+    """A stage, or one member of a family: ``link`` or ``npu[j]`` (R-A-031, R-B-017)."""
+
+    name: str
+    index: Expr | None = None
+
+
+# --- expressions --------------------------------------------------------------------------------------------
+
+UnaryOperator = Literal["-", "!"]
+BinaryOperator = Literal["+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", "&&", "||"]
+Function = Literal["min", "max", "pow", "abs", "floor", "ceil", "sqrt", "exp", "ln"]
+Distribution = Literal["exp", "det", "uniform", "erlang", "h2", "bernoulli"]
+PoolFunction = Literal["used", "free", "holders", "queued", "cachedin", "blocksize"]
+StageFunction = Literal["queue", "busy", "work", "est_lambda", "est_rho", "est_wait", "budget_left", "price"]
+
+
+class Number(Node, frozen=True, tag="number"):
+    """A constant."""
+
+    value: float
+
+
+class Attribute(Node, frozen=True, tag="attribute"):
+    """A session attribute (R-A-005): every name assigned by `set` or `choose`, and the supplied ones."""
+
+    name: str
+
+
+class Variable(Node, frozen=True, tag="variable"):
+    """A context variable such as `now` or `waited`, readable only at its moments (R-A-032)."""
+
+    name: str
+
+
+class Local(Node, frozen=True, tag="local"):
+    """The index bound by an aggregate around it."""
+
+    name: str
+
+
+class Unary(Node, frozen=True, tag="unary"):
+    """`-e` or `!e` (R-A-022, R-A-023)."""
+
+    operator: UnaryOperator
+    operand: Expr
+
+
+class Binary(Node, frozen=True, tag="binary"):
+    """An operation on two operands; `&&` and `||` are lazy and give 0 or 1 (R-A-020 to R-A-025)."""
+
+    operator: BinaryOperator
+    left: Expr
+    right: Expr
+
+
+class Conditional(Node, frozen=True, tag="conditional"):
+    """`condition ? then : otherwise`, lazy (R-A-024)."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+class Call(Node, frozen=True, tag="call"):
+    """A pure function (R-A-026)."""
+
+    function: Function
+    arguments: tuple[Expr, ...]
+
+
+class Draw(Node, frozen=True, tag="draw"):
+    """`~distribution(arguments)` (R-A-027, R-B-102, R-B-103).
+
+    ``site`` numbers the draws of one section of the program (workload, session, each stage, each pool, the
+    arrival process) from 0 in the order of the text; it keys the random stream.
+    """
+
+    distribution: Distribution
+    arguments: tuple[Expr, ...]
+    site: int
+
+
+class PoolRead(Node, frozen=True, tag="pool_read"):
+    """Live state of a pool (R-A-030)."""
+
+    function: PoolFunction
+    pool: PoolRef
+
+
+class StageRead(Node, frozen=True, tag="stage_read"):
+    """Live state of a stage (R-B-018, R-B-042)."""
+
+    function: StageFunction
+    stage: StageRef
+
+
+class Aggregate(Node, frozen=True, tag="aggregate"):
+    """`max|min|sum variable in count (body)` over variable = 0 .. count-1."""
+
+    operator: Literal["max", "min", "sum"]
+    variable: str
+    count: Expr
+    body: Expr
+
+
+Expr = (
+    Number
+    | Attribute
+    | Variable
+    | Local
+    | Unary
+    | Binary
+    | Conditional
+    | Call
+    | Draw
+    | PoolRead
+    | StageRead
+    | Aggregate
+)
