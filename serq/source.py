@@ -74,6 +74,23 @@ class SourceFile:
         return self.text[start : following - 1].rstrip("\r")
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A range of characters and the file it is in."""
+
+    source: SourceFile
+    span: Span
+
+    def to(self, other: Place) -> Place:
+        """From the start of this place to the end of ``other``, which is in the same file."""
+        return Place(self.source, self.span.to(other.span))
+
+    @property
+    def text(self) -> str:
+        """The characters themselves."""
+        return self.source.text[self.span.start : self.span.end]
+
+
 @dataclass(frozen=True)
 class Diagnostic:
     """One message about one place: what is wrong, where, and what would be right.
@@ -140,11 +157,14 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class SourceMap:
-    """Where the statements of a compiled program stand in its text: statement number -> span."""
+    """Where the statements of a compiled program stand in its text: statement number -> place.
+
+    A program may be spread over several files (``use``), so every place names its own.
+    """
 
     source: SourceFile
-    statements: dict[int, Span]
+    statements: dict[int, Place]
 
-    def locate(self, statement: int) -> Span | None:
-        """The span of statement ``statement``, None for one that no text wrote."""
+    def locate(self, statement: int) -> Place | None:
+        """The place of statement ``statement``, None for one that no text wrote."""
         return self.statements.get(statement)
