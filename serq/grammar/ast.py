@@ -284,7 +284,7 @@ class Use(Node, frozen=True):
 class Option(Node, frozen=True):
     """One option of a pool, a stage, the workload or the run block.
 
-    ``word`` says which; ``values`` are its expressions in the order of the text; ``names`` its names and words.
+    ``word`` says which; ``values`` are its expressions in the order of the text, ``names`` its names.
     """
 
     word: str
