@@ -1,1 +1,6 @@
-"""From records to statistics, reports and pictures."""
+"""From records to answers: statistics, frames, and the report in text, HTML and JSON."""
+
+from serq.results.report import Report
+from serq.results.statistics import Summary
+
+__all__ = ["Report", "Summary"]

@@ -1,0 +1,41 @@
+"""The report as HTML, for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+
+from serq.results.statistics import Summary
+from serq.results.tables import Table, notes, observation_table, pool_table, stage_table
+from serq.results.text import headline
+from serq.runtime.records import Records
+
+
+def as_html(records: Records, summaries: Mapping[str, Summary]) -> str:
+    """The same tables, notes and warnings as the text form."""
+    return "<div>" + "".join(_parts(records, summaries)) + "</div>"
+
+
+def _parts(records: Records, summaries: Mapping[str, Summary]) -> Iterator[str]:
+    yield f"<p>{escape(headline(records))}</p>"
+    for table in (observation_table(summaries), stage_table(records.stages), pool_table(records.pools)):
+        if table.rows:
+            yield _table(table)
+    remarks = [escape(f"note: {note}") for note in notes(summaries, records.pools)]
+    remarks += [f"<pre>{escape(warning.render())}</pre>" for warning in records.warnings]
+    if records.stopped is not None:
+        remarks.append(f"<strong>{escape(f'stopped: {records.stopped}')}</strong>")
+    if remarks:
+        yield "<ul>" + "".join(f"<li>{remark}</li>" for remark in remarks) + "</ul>"
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in table.headings)
+    body = "".join(_row(row) for row in table.rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _row(row: tuple[str, ...]) -> str:
+    name, *figures = row
+    cells = "".join(f"<td style='text-align: right'>{escape(figure)}</td>" for figure in figures)
+    return f"<tr><th style='text-align: left'>{escape(name)}</th>{cells}</tr>"

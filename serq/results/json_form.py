@@ -1,0 +1,57 @@
+"""The report as JSON, in the shape of the base language's report (R-B-118)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, Final
+
+from serq.results.statistics import Summary
+from serq.runtime.records import PoolRow, Records, StageRow
+
+Plain = int | float | str | None
+
+RUN_FIELDS: Final = (
+    *("horizon", "end", "warmup", "seed", "events", "arrivals", "ended", "turns", "mean_live"),
+)
+SUMMARY_FIELDS: Final = ("count", "mean", "ci", "cv2", "p99")
+STAGE_FIELDS: Final = (
+    *("name", "mean_number", "utilization", "completed", "throughput"),
+    *("mean_wait", "mean_service", "iterations"),
+)
+POOL_FIELDS: Final = (
+    *("name", "mean_used", "mean_cached", "mean_queue", "mean_holders", "mean_wait", "admissions"),
+    *("evicted_entries", "evicted_units", "preemptions", "spills", "rejected", "stuck"),
+)
+
+_LARGEST_PLAIN_INTEGER: Final = 10**21
+
+
+def plain(value: Plain) -> Plain:
+    """A figure as JSON can say it: null for what is not finite, no fraction for a whole number."""
+    if not isinstance(value, float):
+        return value
+    if not isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < _LARGEST_PLAIN_INTEGER else value
+
+
+def as_dict(records: Records, summaries: Mapping[str, Summary]) -> dict[str, Any]:
+    """The report as plain data; a run that was stopped says so under ``stopped``."""
+    out: dict[str, Any] = _fields(records, RUN_FIELDS)
+    out["observes"] = {name: _fields(summary, SUMMARY_FIELDS) for name, summary in summaries.items()}
+    out["stages"] = [_fields(row, STAGE_FIELDS) for row in records.stages]
+    out["pools"] = [_fields(row, POOL_FIELDS) for row in records.pools]
+    if records.stopped is not None:
+        out["stopped"] = records.stopped
+    return out
+
+
+def as_json(records: Records, summaries: Mapping[str, Summary]) -> str:
+    """The report as one line of JSON."""
+    return json.dumps(as_dict(records, summaries), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _fields(row: Records | Summary | StageRow | PoolRow, names: tuple[str, ...]) -> dict[str, Plain]:
+    return {name: plain(getattr(row, name)) for name in names}

@@ -1,0 +1,90 @@
+"""The report of a run: what a person, a notebook or a script asks it."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from serq.errors import UsageError
+from serq.results import dump, frames, html, json_form, text
+from serq.results.statistics import Summary, summarize
+from serq.runtime.records import Records
+from serq.source import Diagnostic
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Report:
+    """Everything a run recorded, as figures and tables. Printing it shows the whole of it."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+
+    @cached_property
+    def observations(self) -> dict[str, Summary]:
+        """Observation name -> count, mean, confidence half-width, cv2, p99; in order of the program."""
+        return {name: summarize(series.values) for name, series in self.records.series.items()}
+
+    def observe(self, name: str) -> DataFrame:
+        """The samples of one observation: ``time``, ``session``, ``turn``, ``value`` (R-A-100).
+
+        Raises UsageError for a name that the program does not observe.
+        """
+        series = self.records.series.get(name)
+        if series is None:
+            raise UsageError(self._unknown(name))
+        return frames.observation_frame(series)
+
+    @cached_property
+    def summary(self) -> DataFrame:
+        """The figures of all observations, indexed by name."""
+        return frames.summary_frame(self.observations)
+
+    @cached_property
+    def stages(self) -> DataFrame:
+        """One row a stage member (R-B-110 to R-B-112)."""
+        return frames.stage_frame(self.records.stages)
+
+    @cached_property
+    def pools(self) -> DataFrame:
+        """One row a pool member (R-B-113)."""
+        return frames.pool_frame(self.records.pools)
+
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        """What was accepted, but deserves a look."""
+        return self.records.warnings
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the run ended before its end; None: it finished."""
+        return self.records.stopped
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, in the shape of :meth:`to_json`."""
+        return json_form.as_dict(self.records, self.observations)
+
+    def to_json(self) -> str:
+        """The report as one line of JSON (R-B-118): null for what is not finite."""
+        return json_form.as_json(self.records, self.observations)
+
+    def dump(self, folder: str | Path) -> list[Path]:
+        """Write every sample to ``folder``, one CSV file an observation. Raises DataError (R-B-119)."""
+        return dump.dump_series(folder, self.records.series)
+
+    def __repr__(self) -> str:
+        return text.as_text(self.records, self.observations)
+
+    def _repr_html_(self) -> str:
+        return html.as_html(self.records, self.observations)
+
+    def _unknown(self, name: str) -> str:
+        known = list(self.records.series)
+        if not known:
+            return f"no observation `{name}`: the program observes nothing"
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean `{close[0]}`?" if close else "there are " + ", ".join(f"`{n}`" for n in known)
+        return f"no observation `{name}`; {hint}"

@@ -1,0 +1,117 @@
+"""The tables that a report shows, as rows of text: the text form and the HTML form lay out the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Final
+
+from serq.results.statistics import Summary
+from serq.runtime.records import PoolRow, StageRow
+
+_ENOUGH_SAMPLES: Final = 40
+"""From this many samples on, an observation that was always 0 is worth a note (R-B-118)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Headings and cells; the first column holds names, all others hold figures."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def figure(value: float | int) -> str:
+    """A figure as people read it: six significant digits, a dash for what is not determined."""
+    if isinstance(value, int) or (value.is_integer() and abs(value) < 1e15):
+        return str(int(value))
+    return f"{value:.6g}" if isfinite(value) else "-"
+
+
+def observation_table(summaries: Mapping[str, Summary]) -> Table:
+    """One row an observation."""
+    fields = ("count", "mean", "ci", "cv2", "p99", "smallest", "largest")
+    headings = ("observation", "count", "mean", "± 95 %", "cv2", "p99", "smallest", "largest")
+    return Table(headings, tuple((name, *_figures(row, fields)) for name, row in summaries.items()))
+
+
+_STAGE_COLUMNS: Final = {
+    "mean_number": "mean number",
+    "utilization": "utilization",
+    "completed": "completed",
+    "throughput": "throughput",
+    "mean_wait": "mean wait",
+    "mean_service": "mean service",
+}
+_STEP_COLUMNS: Final = {"iterations": "iterations"}
+_POOL_COLUMNS: Final = {
+    "mean_used": "mean used",
+    "mean_holders": "mean holders",
+    "mean_queue": "mean queue",
+    "mean_wait": "mean wait",
+    "admissions": "admissions",
+}
+_POOL_INCIDENTS: Final = {
+    "mean_cached": "mean cached",
+    "evicted_entries": "evicted entries",
+    "evicted_units": "evicted units",
+    "preemptions": "preemptions",
+    "spills": "spills",
+    "rejected": "rejected",
+    "stuck": "stuck",
+}
+"""Columns that are shown only where something of the kind happened."""
+
+
+def stage_table(rows: Sequence[StageRow]) -> Table:
+    """One row a stage member."""
+    return _member_table("stage", rows, _STAGE_COLUMNS, _STEP_COLUMNS)
+
+
+def pool_table(rows: Sequence[PoolRow]) -> Table:
+    """One row a pool member."""
+    return _member_table("pool", rows, _POOL_COLUMNS, _POOL_INCIDENTS)
+
+
+def _member_table(
+    kind: str, rows: Sequence[StageRow] | Sequence[PoolRow], always: dict[str, str], incidents: dict[str, str]
+) -> Table:
+    happened = {
+        field: heading for field, heading in incidents.items() if any(getattr(r, field) for r in rows)
+    }
+    columns = always | happened
+    name = member_namer(rows)
+    return Table((kind, *columns.values()), tuple((name(row), *_figures(row, columns)) for row in rows))
+
+
+def _figures(row: object, fields: Iterable[str]) -> list[str]:
+    return [figure(getattr(row, field)) for field in fields]
+
+
+def member_namer(rows: Sequence[StageRow] | Sequence[PoolRow]) -> Callable[[Any], str]:
+    """How to name a row: ``kv[1]`` in a family of several members, else the plain name."""
+    families = {row.name for row in rows if row.member > 0}
+    return lambda row: f"{row.name}[{row.member}]" if row.name in families else str(row.name)
+
+
+def notes(summaries: Mapping[str, Summary], pools: Sequence[PoolRow]) -> list[str]:
+    """What a reader might miss: observations that were always 0, sessions that are stuck, rejections."""
+    out = [
+        f"`{name}` was 0 in all {row.count} samples"
+        for name, row in summaries.items()
+        if row.count >= _ENOUGH_SAMPLES and row.smallest == row.largest == 0
+    ]
+    name_of = member_namer(pools)
+    for pool in pools:
+        if pool.stuck:
+            out.append(
+                f"pool `{name_of(pool)}`: {_count(pool.stuck, 'session')} preempted again without progress"
+            )
+        if pool.rejected:
+            out.append(f"pool `{name_of(pool)}`: {_count(pool.rejected, 'session')} rejected, too big for it")
+    return out
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

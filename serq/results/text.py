@@ -1,0 +1,49 @@
+"""The report as aligned text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from serq.results.statistics import Summary
+from serq.results.tables import Table, figure, notes, observation_table, pool_table, stage_table
+from serq.runtime.records import Records
+
+
+def headline(records: Records) -> str:
+    """The run in one line; times are in the program's unit (seconds by convention)."""
+    state = "run" if records.stopped is None else "stopped run"
+    warmup = f", warm-up {figure(records.warmup)} s" if records.warmup else ""
+    return (
+        f"{state} to {figure(records.end)} s of {figure(records.horizon)} s{warmup}, seed {records.seed}: "
+        f"{records.arrivals} arrivals, {records.ended} ended, {figure(records.mean_live)} live on average, "
+        f"{records.events} events"
+    )
+
+
+def as_text(records: Records, summaries: Mapping[str, Summary]) -> str:
+    """The whole report: headline, tables, notes, warnings."""
+    return "\n".join(_lines(records, summaries))
+
+
+def _lines(records: Records, summaries: Mapping[str, Summary]) -> Iterator[str]:
+    yield headline(records)
+    tables = (observation_table(summaries), stage_table(records.stages), pool_table(records.pools))
+    for table in tables:
+        if table.rows:
+            yield ""
+            yield from _aligned(table)
+    remarks = [f"note: {note}" for note in notes(summaries, records.pools)]
+    remarks += [warning.render() for warning in records.warnings]
+    if records.stopped is not None:
+        remarks.append(f"stopped: {records.stopped}")
+    if remarks:
+        yield ""
+        yield from remarks
+
+
+def _aligned(table: Table) -> Iterator[str]:
+    lines = (table.headings, *table.rows)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for name, *figures in lines:
+        cells = (cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True))
+        yield "  ".join((name.ljust(widths[0]), *cells)).rstrip()

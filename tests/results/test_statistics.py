@@ -1,0 +1,84 @@
+"""Statistics of observations against definitions and against recorded reports."""
+
+from __future__ import annotations
+
+import json
+from math import inf, isnan, nan, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from serq.results.statistics import summarize
+from tests.shared import shared
+
+
+def test_no_samples() -> None:
+    summary = summarize([])
+    assert summary.count == 0 and summary.ci == inf
+    assert all(map(isnan, (summary.mean, summary.cv2, summary.p99, summary.smallest, summary.largest)))
+
+
+def test_one_sample() -> None:
+    summary = summarize([13.0])
+    assert (summary.count, summary.mean, summary.p99) == (1, 13.0, 13.0)
+    assert isnan(summary.cv2) and summary.ci == inf
+
+
+def test_against_numpy_and_scipy() -> None:
+    values = np.random.default_rng(5).exponential(3.0, 1009)
+    summary = summarize(list(values))
+    assert summary.mean == pytest.approx(values.mean(), rel=1e-12)
+    assert summary.cv2 == pytest.approx(values.var(ddof=1) / values.mean() ** 2, rel=1e-12)
+    assert summary.p99 == np.quantile(values, 0.99, method="inverted_cdf")
+    batches = values[:1000].reshape(20, 50).mean(axis=1)
+    quantile = stats.t(19).ppf(0.975)
+    assert summary.ci == pytest.approx(quantile * batches.std(ddof=1) / sqrt(20), rel=1e-4)
+    assert (summary.smallest, summary.largest) == (values.min(), values.max())
+
+
+@pytest.mark.parametrize(("count", "rank"), [(1, 1), (99, 99), (100, 99), (101, 100), (200, 198), (201, 199)])
+def test_p99_is_the_sample_of_that_rank(count: int, rank: int) -> None:
+    assert summarize([float(value) for value in range(count, 0, -1)]).p99 == rank
+
+
+def test_confidence_needs_40_samples_and_drops_the_tail() -> None:
+    values = [float(index % 2) for index in range(39)]
+    assert summarize(values).ci == inf
+    values = [float(index) for index in range(40)]
+    expected = 2.093 * np.array([2 * i + 0.5 for i in range(20)]).std(ddof=1) / sqrt(20)
+    assert summarize(values).ci == pytest.approx(expected, rel=1e-12)
+    assert summarize([*values, 1e9]).ci == pytest.approx(expected, rel=1e-12)
+
+
+def test_extreme_samples_do_not_break_it() -> None:
+    assert isnan(summarize([nan, 1.0]).mean) and summarize([nan, 1.0]).smallest == 1.0
+    assert summarize([inf, 1.0]).mean == inf
+    assert isnan(summarize([inf, -inf]).mean)
+    assert summarize([1e308, 1e308, 1e308]).mean == inf
+    assert isnan(summarize([0.0, 0.0]).cv2)
+    assert summarize([1e-100, 1e-100, 3e-100]).cv2 == pytest.approx(0.48)
+    assert summarize([1e-300, 1e-300]).cv2 == 0.0
+    assert isnan(summarize([1.0, -1.0]).cv2)
+
+
+@pytest.mark.parametrize("half", ["A", "B"])
+def test_recorded_reports(half: str) -> None:
+    compared = 0
+    for path in shared("conformance", half).glob("*.json"):
+        recording = json.loads(path.read_text())
+        for name, series in recording.get("series", {}).items():
+            summary = summarize([float(sample) for sample in series["samples"]])
+            for field, value in recording["report"]["observes"][name].items():
+                assert_equal(getattr(summary, field), value)
+                compared += 1
+    assert compared > 500
+
+
+def assert_equal(got: float, recorded: Any) -> None:
+    """Recordings write null for what is not finite."""
+    if recorded is None:
+        assert not np.isfinite(got)
+    else:
+        assert got == pytest.approx(recorded, rel=1e-9, abs=1e-12)
