@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -22,15 +23,26 @@ def dump_series(folder: str | Path, series: Mapping[str, Series]) -> list[Path]:
 
     Raises DataError where the folder or a file cannot be written.
     """
-    target = Path(folder)
+    target = make_folder(folder)
     try:
-        target.mkdir(parents=True, exist_ok=True)
         paths = [target / name for name in file_names(series)]
         for path, samples in zip(paths, series.values(), strict=True):
             _write(path, samples)
     except OSError as error:
-        raise DataError(f"{error.filename or target}: cannot be written ({error.strerror})") from None
+        raise DataError(f"{error.filename}: cannot be written ({error.strerror})") from None
     return paths
+
+
+def make_folder(folder: str | Path) -> Path:
+    """Make ``folder`` where it is missing. Raises DataError where nothing can be written into it."""
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{target}: cannot be made a folder ({error.strerror})") from None
+    if not os.access(target, os.W_OK | os.X_OK):
+        raise DataError(f"{target}: cannot be written (permission denied)")
+    return target
 
 
 def file_names(names: Iterable[str]) -> list[str]:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from serq.results.statistics import Summary
 from serq.results.tables import Table, notes, observation_table, pool_table, stage_table
 from serq.results.text import headline
 from serq.runtime.records import Records
+from serq.source import Diagnostic
 
 
-def as_html(records: Records, summaries: Mapping[str, Summary]) -> str:
+def as_html(records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]) -> str:
     """The same tables, notes and warnings as the text form."""
-    return "<div>" + "".join(_parts(records, summaries)) + "</div>"
+    return "<div>" + "".join(_parts(records, summaries, warnings)) + "</div>"
 
 
-def _parts(records: Records, summaries: Mapping[str, Summary]) -> Iterator[str]:
+def _parts(
+    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]
+) -> Iterator[str]:
     yield f"<p>{escape(headline(records))}</p>"
     for table in (observation_table(summaries), stage_table(records.stages), pool_table(records.pools)):
         if table.rows:
             yield _table(table)
     remarks = [escape(f"note: {note}") for note in notes(summaries, records.pools)]
-    remarks += [f"<pre>{escape(warning.render())}</pre>" for warning in records.warnings]
+    remarks += [f"<pre>{escape(warning.render())}</pre>" for warning in warnings]
     if records.stopped is not None:
         remarks.append(f"<strong>{escape(f'stopped: {records.stopped}')}</strong>")
     if remarks:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from serq.errors import UsageError
 from serq.results import dump, frames, html, json_form, text
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
 class Report:
     """Everything a run recorded, as figures and tables. Printing it shows the whole of it."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, warnings: Sequence[Diagnostic] = ()) -> None:
+        """``warnings`` are those of compiling the program; the records bring those of the run."""
         self.records = records
+        self.warnings: Final = (*warnings, *records.warnings)
+        """What was accepted, but deserves a look."""
 
     @cached_property
     def observations(self) -> dict[str, Summary]:
@@ -54,11 +58,6 @@ class Report:
         return frames.pool_frame(self.records.pools)
 
     @property
-    def warnings(self) -> list[Diagnostic]:
-        """What was accepted, but deserves a look."""
-        return self.records.warnings
-
-    @property
     def stopped(self) -> str | None:
         """Why the run ended before its end; None: it finished."""
         return self.records.stopped
@@ -76,10 +75,10 @@ class Report:
         return dump.dump_series(folder, self.records.series)
 
     def __repr__(self) -> str:
-        return text.as_text(self.records, self.observations)
+        return text.as_text(self.records, self.observations, self.warnings)
 
     def _repr_html_(self) -> str:
-        return html.as_html(self.records, self.observations)
+        return html.as_html(self.records, self.observations, self.warnings)
 
     def _unknown(self, name: str) -> str:
         known = list(self.records.series)

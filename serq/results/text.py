@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from serq.results.statistics import Summary
 from serq.results.tables import Table, figure, notes, observation_table, pool_table, stage_table
 from serq.runtime.records import Records
+from serq.source import Diagnostic
 
 
 def headline(records: Records) -> str:
@@ -20,12 +21,14 @@ def headline(records: Records) -> str:
     )
 
 
-def as_text(records: Records, summaries: Mapping[str, Summary]) -> str:
+def as_text(records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]) -> str:
     """The whole report: headline, tables, notes, warnings."""
-    return "\n".join(_lines(records, summaries))
+    return "\n".join(_lines(records, summaries, warnings))
 
 
-def _lines(records: Records, summaries: Mapping[str, Summary]) -> Iterator[str]:
+def _lines(
+    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]
+) -> Iterator[str]:
     yield headline(records)
     tables = (observation_table(summaries), stage_table(records.stages), pool_table(records.pools))
     for table in tables:
@@ -33,7 +36,7 @@ def _lines(records: Records, summaries: Mapping[str, Summary]) -> Iterator[str]:
             yield ""
             yield from _aligned(table)
     remarks = [f"note: {note}" for note in notes(summaries, records.pools)]
-    remarks += [warning.render() for warning in records.warnings]
+    remarks += [warning.render() for warning in warnings]
     if records.stopped is not None:
         remarks.append(f"stopped: {records.stopped}")
     if remarks:

@@ -100,4 +100,3 @@ def _same_figure(expected: float | None, actual: float | str | None) -> bool:
     if expected is None:
         return not math.isfinite(number(actual))
     return actual is not None and same_number(expected, actual)
-

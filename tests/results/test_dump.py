@@ -44,9 +44,9 @@ def test_file_names_are_safe_everywhere() -> None:
 def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     report = Report(example_records())
-    with pytest.raises(DataError, match="file: cannot be written"):
+    with pytest.raises(DataError, match="file: cannot be made a folder"):
         report.dump(tmp_path / "file")
-    with pytest.raises(DataError, match="cannot be written"):
+    with pytest.raises(DataError, match="below: cannot be made a folder"):
         report.dump(tmp_path / "file" / "below")
     (tmp_path / "ttft.csv").mkdir()
     with pytest.raises(DataError, match=r"ttft\.csv: cannot be written \(Is a directory\)"):

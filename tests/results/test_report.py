@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from math import inf, isnan, nan
+from math import inf, nan
 
 import pytest
 
@@ -13,6 +13,7 @@ from serq.errors import UsageError
 from serq.results import Report
 from serq.results.json_form import plain
 from serq.runtime.records import Series
+from serq.source import Diagnostic
 from tests.results.example import example_records
 from tests.shared import shared
 
@@ -152,13 +153,19 @@ def test_text_and_json_need_neither_pandas_nor_numpy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_smallest_records_make_a_report(report: Report) -> None:
-    report.records.series.clear()
-    report.records.stages.clear()
-    report.records.pools.clear()
-    report.records.warnings.clear()
+def test_warnings_of_compiling_come_first() -> None:
+    early = Diagnostic("W001", "early", severity="warning")
+    report = Report(example_records(), [early])
+    assert [warning.code for warning in report.warnings] == ["W001", "W999"]
+    assert repr(report).splitlines()[-2:] == ["warning[W001]: early", report.warnings[1].render()]
+
+
+def test_smallest_records_make_a_report() -> None:
+    records = example_records()
+    for column in (records.series, records.stages, records.pools, records.warnings):
+        column.clear()
+    report = Report(records)
     assert len(repr(report).splitlines()) == 1
     assert report.stages.empty and "name" in report.pools.columns and report.summary.empty
-    assert isnan(float(report.records.mean_live)) is False
     with pytest.raises(UsageError, match="observes nothing"):
         report.observe("x")

@@ -65,7 +65,7 @@ def read_session_csv(path: str, text: str) -> Trace:
         raise DataError(f"{path}: an empty trace: no row `{HEADER}`")
     trace.close_session()
     if timed:
-        trace.times = array("d", (time - times[0] for time in times))
+        trace.times = array("d", (round(time - times[0], 9) for time in times))
     return trace
 
 

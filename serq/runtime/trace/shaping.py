@@ -44,12 +44,13 @@ def cut_rows(trace: Trace, start: int, stop: int) -> Trace:
 
 
 def _part(trace: Trace, sessions: list[int], what: str) -> Trace:
+    """Times are rounded to a nanosecond, so that they keep no dust of the subtraction."""
     if not sessions:
         raise UsageError(f"no session of the trace begins in this {what}")
     if trace.times is None:
         return trace.select(sessions, None)
     begin = trace.times[sessions[0]]
-    return trace.select(sessions, array("d", (trace.times[i] - begin for i in sessions)))
+    return trace.select(sessions, array("d", (round(trace.times[i] - begin, 9) for i in sessions)))
 
 
 def resample(trace: Trace, *, seed: int, sessions: int | None = None, rate: float | None = None) -> Trace:

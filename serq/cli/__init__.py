@@ -1,0 +1,22 @@
+"""The command ``serq``: thin wrappers around ``serq.api``, each in a module of its own."""
+
+from __future__ import annotations
+
+import click
+
+from serq.cli.check import check
+from serq.cli.exits import ExitingGroup
+from serq.cli.fmt import fmt
+from serq.cli.ir import ir
+from serq.cli.run import run
+from serq.cli.trace import trace
+
+
+@click.group(cls=ExitingGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="serq")
+def main() -> None:
+    """Run LLM serving deployments written as short programs (.sq)."""
+
+
+for command in (run, check, ir, fmt, trace):
+    main.add_command(command)

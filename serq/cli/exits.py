@@ -1,0 +1,43 @@
+"""How commands end: 0 done, 1 a program or a run failed, 2 a wrong call, 130 stopped from the keyboard."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from serq.errors import SerqError
+
+FAILED = 1
+INTERRUPTED = 130
+
+
+class ExitingGroup(click.Group):
+    """A group of commands whose errors are one message on stderr and an exit code, never a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; turn what it raises into an exit."""
+        try:
+            return super().invoke(ctx)
+        except SerqError as error:
+            fail(str(error), error.exit_code)
+        except RecursionError:
+            fail("the program is nested too deeply", FAILED)
+        except KeyboardInterrupt:
+            fail("interrupted", INTERRUPTED)
+        except BrokenPipeError:
+            leave_the_pipe()
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print ``message`` as an error and end the process with ``code``."""
+    click.echo(f"error: {message}", err=True)
+    sys.exit(code)
+
+
+def leave_the_pipe() -> NoReturn:
+    """The reader of our output went away (`serq run … | head`): end in silence, like other tools."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(FAILED)

@@ -1,0 +1,63 @@
+"""How far a long run is, on a terminal; in a pipe nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+_PATIENCE: Final = 0.5
+"""Seconds of silence before anything is shown: most runs are over by then."""
+_BETWEEN_UPDATES: Final = 0.1
+
+
+@contextmanager
+def showing_progress(horizon: float | None) -> Iterator[Callable[[float, int], None] | None]:
+    """Give the callback that shows model time and events; None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar = _Bar(horizon)
+    try:
+        yield bar.update
+    finally:
+        bar.close()
+
+
+class _Bar:
+    """A progress bar on stderr that appears late, is redrawn seldom, and leaves no trace."""
+
+    def __init__(self, horizon: float | None) -> None:
+        self._horizon = horizon
+        self._due = monotonic() + _PATIENCE
+        self._progress: Progress | None = None
+
+    def update(self, now: float, events: int) -> None:
+        if monotonic() < self._due:
+            return
+        if self._progress is None:
+            self._progress = self._start()
+        description = f"{now:,.6g} s of {self._horizon:,.6g} s, {events:,} events"
+        self._progress.update(
+            self._progress.task_ids[0], completed=now, description=description, refresh=True
+        )
+        self._due = monotonic() + _BETWEEN_UPDATES
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def _start(self) -> Progress:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+        progress = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+        progress.add_task("", total=self._horizon)
+        progress.start()
+        return progress
