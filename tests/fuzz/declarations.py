@@ -154,9 +154,8 @@ class Declarations:
         for session in range(rng.randrange(1, 4)):
             for turn in range(rng.randrange(1, 4)):
                 forced = f",{rng.randrange(2)}" if rng.random() < 0.5 else ""
-                rows.append(
-                    f"{session},{turn},{rng.randrange(1, 7)},{rng.randrange(1, 5)},{rng.choice((0, 0.5, 1))}{forced}"
-                )
+                new, out, think = rng.randrange(1, 7), rng.randrange(1, 5), rng.choice((0, 0.5, 1))
+                rows.append(f"{session},{turn},{new},{out},{think}{forced}")
         return "\n".join(rows) + "\n"
 
     def run(self, open_arrivals: bool) -> Piece:

@@ -197,7 +197,7 @@ class Statements:
         return Piece("hold " + ", ".join(units), (tuple(body),), tail=tail)
 
     def _growing(self, scope: Scope, stage: StageSpec) -> Held | None:
-        """A hold to grow; a stalled growth is counted twice by the reference (R-B-045), so none that may stall."""
+        """A hold to grow; none that may stall, which the reference counts twice (R-B-045)."""
         held = {held.ref: held for held in scope.holds if _never_stalls(held.pool)}
         if not held or self.rng.random() < 0.25:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,10 @@ Block = tuple[Piece, ...]
 
 @dataclass(frozen=True)
 class FuzzProgram:
-    """A generated program, and the trace it replays if it has one (the text ``TRACE`` stands for its path)."""
+    """A generated program, and the text of the trace that it replays, if it replays one."""
 
     items: Block
     trace: str | None = None
-    features: frozenset[str] = field(default=frozenset())
 
     @property
     def text(self) -> str:
