@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytest.importorskip("serq.runtime.simulation")
+
 from tests.conformance.ours import compiled_and_run, outcome_here
 from tests.conformance.outcome import Outcome, differences
 from tests.conformance.recordings import Recording, deviations, recordings
