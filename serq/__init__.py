@@ -4,9 +4,14 @@
     report.observe("ttft")["value"].quantile(0.9)
 """
 
-from serq.api import Program, check, compile, run
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from serq.errors import CompileError, DataError, RunError, SerqError, UsageError
-from serq.results import Report
+
+if TYPE_CHECKING:
+    from serq.api import Program, check, compile, run
+    from serq.results import Report
 
 __version__ = "0.1.0"
 
@@ -22,3 +27,24 @@ __all__ = [
     "compile",
     "run",
 ]
+
+# Where the public names come from when they are first asked for: `python -m serq.oracle.capture` runs in a
+# Python that has vLLM and none of serq's dependencies, and must be able to import this package.
+_HOMES = {
+    "Program": "serq.api",
+    "Report": "serq.results",
+    "check": "serq.api",
+    "compile": "serq.api",
+    "run": "serq.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'serq' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
