@@ -13,7 +13,8 @@ class AttentionShape:
     """Heads and cache of an attention layer on one tensor-parallel rank (V-079).
 
     ``num_blocks`` blocks of ``KERNEL_BLOCK_SIZE`` tokens hold the KV cache; ``sliding_window`` in tokens;
-    ``sinks``: the layer has learnable sinks. ``dtype`` is the element type of queries and of the cache.
+    ``sinks``: the layer has learnable sinks; ``int8_cache``: keys and values are kept in 8 bits. ``dtype`` is
+    the element type of queries and of a cache that is not quantised.
     """
 
     num_heads: int
@@ -22,6 +23,7 @@ class AttentionShape:
     num_blocks: int
     sliding_window: int | None = None
     sinks: bool = False
+    int8_cache: bool = False
     dtype: str = "bfloat16"
 
     @property

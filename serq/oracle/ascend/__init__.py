@@ -7,6 +7,7 @@ from typing import Any
 
 from serq.errors import DataError
 from serq.oracle.ascend.operator_tables import replay_c8, replay_fia, replay_gdn
+from serq.oracle.ascend.plans import replay_balance_load, replay_chunk
 from serq.oracle.ascend.worker_tables import (
     replay_attn_state,
     replay_capture,
@@ -20,8 +21,10 @@ Document = dict[str, Any]
 
 REPLAYS: dict[str, Callable[[Document], Any]] = {
     "attn_state": replay_attn_state,
+    "balance_load": replay_balance_load,
     "c8": replay_c8,
     "capture": replay_capture,
+    "chunk": replay_chunk,
     "dispatch": replay_dispatch,
     "fia": replay_fia,
     "gdn": replay_gdn,

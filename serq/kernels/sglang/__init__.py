@@ -1,0 +1,1 @@
+"""How SGLang lays a batch out on an NPU."""
