@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("serq.runtime.simulation")
 
-from tests.fuzz.attack import attack
+from tests.fuzz.attack import Hang, attack
 
 INPUTS = 300
 BATCHES = 10
@@ -18,6 +18,6 @@ def test_broken_inputs_end_well(batch: int) -> None:
         tried = attack(seed)
         try:
             tried.verdict()
-        except Exception as failure:
+        except (Exception, Hang) as failure:
             failure.add_note(f"seed {seed}, {tried.kind}:\n{tried.data[:4000].decode('utf-8', 'replace')}")
             raise
