@@ -1,8 +1,9 @@
 """The models whose mean response time is known, as programs, and how long each must run.
 
 A batch-means interval is honest when a batch is much longer than the time over which the queue remembers.
-For a single server at load r that time is about 1 / (1 - sqrt(r))^2 services; each batch (a twentieth of a
-run) is 25 of them, more where services vary more. The warm-up is about ten of them.
+For a single server at load r that time is about 1 / (1 - sqrt(r))^2 services, more where services vary more.
+Each batch (a twentieth of a run) is at least 40 of them; where they are short, more, so that the means of the
+batches are near enough to normal. The warm-up is ten of them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.statistics.closed_forms import (
 )
 
 LOADS = (0.5, 0.8)
+BATCHES = 20
 CLIENTS = 8
 SERVICE = {"exp": "~exp(1)", "det": "1", "h2": "~h2(1, 4)", "erlang": "~erlang(3, 1)"}
 
@@ -70,8 +72,9 @@ def models(length: float = 1.0) -> Iterator[Model]:
 
 
 def _open(name: str, stage: str, law: str, load: float, truth: float, length: float) -> Model:
-    remembered = memory(load) * (1 + SQUARED_VARIATION[law]) / 2
-    horizon = max(20 * 25 * remembered * length, 400)
+    spread = max(1, (1 + SQUARED_VARIATION[law]) / 2)
+    remembered = memory(load) * spread
+    horizon = BATCHES * max(40 * remembered, 1200 * spread) * length
     source = OPEN.format(
         stage=stage,
         load=load,
@@ -85,7 +88,7 @@ def _open(name: str, stage: str, law: str, load: float, truth: float, length: fl
 def _closed(load: float, length: float) -> Model:
     think = think_time_for(CLIENTS, load)
     remembered = think + CLIENTS
-    horizon = 20 * 25 * remembered * length
+    horizon = BATCHES * 40 * remembered * length
     source = CLOSED.format(
         clients=CLIENTS, think=think, horizon=horizon + 10 * remembered, warmup=10 * remembered
     )
