@@ -1,4 +1,4 @@
-"""What must stay the same when a random program is changed in a way that changes nothing (no reference needed)."""
+"""Changes to a random program that change nothing in what it comes to (no reference needed)."""
 
 from __future__ import annotations
 
