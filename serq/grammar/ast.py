@@ -182,12 +182,15 @@ class Run(Node, frozen=True):
     growing: Reference | None
 
 
+Where = Expr | tuple[Reference, ...] | None
+"""Which stages a serving form names: ``[e]``, a member of the role's family; ``on a, b``; none."""
+
+
 class Serving(Node, frozen=True):
     """``prefill``, ``decode`` or ``tool`` work whose stage is found by its role (R-A-098)."""
 
     role: Literal["prefill", "decode", "tool"]
-    index: Expr | None
-    stage: Reference | None
+    where: Where
     work: Expr
     growing: Reference | None
 
@@ -195,8 +198,7 @@ class Serving(Node, frozen=True):
 class Transfer(Node, frozen=True):
     """``transfer work from origin to target (units);`` (R-A-094)."""
 
-    index: Expr | None
-    stages: tuple[Reference, ...]
+    where: Where
     work: Expr
     origin: Reference
     target: Reference
@@ -300,13 +302,20 @@ class Pool(Node, frozen=True):
     options: tuple[Option, ...]
 
 
+class Kind(Node, frozen=True):
+    """What a stage is: ``fifo(2)``, ``ps(capacity)``, ``delay`` or ``step { options }``."""
+
+    word: Literal["fifo", "ps", "delay", "step"]
+    values: tuple[Expr, ...] = ()
+    options: tuple[Option, ...] = ()
+
+
 class Stage(Node, frozen=True):
-    """``stage name[size] : kind``; the options are those of the kind."""
+    """``stage name[size] : kind``."""
 
     name: Identifier
     size: Expr | None
-    kind: Identifier
-    options: tuple[Option, ...]
+    kind: Kind
 
 
 class Section(Node, frozen=True):

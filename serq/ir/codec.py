@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from serq.ir.nodes import Program
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from serq.errors import CompileError
+from serq.ir.nodes import IR_VERSION, Program
+from serq.source import Diagnostic
+
+_WORDS: Final = {math.inf: "inf", -math.inf: "-inf"}
+_NUMBERS: Final = {word: value for value, word in _WORDS.items()}
+"""Infinities are written ``{"float": "inf"}``, as JSON has no word for them; NaN is part of no program."""
 
 
 def encode(program: Program) -> bytes:
     """The program as a JSON file: UTF-8, one fixed form, so that equal programs give equal bytes."""
-    raise NotImplementedError
+    plain = _replaced(msgspec.to_builtins(program), _written)
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
 
 
 def decode(data: bytes) -> Program:
@@ -16,4 +29,57 @@ def decode(data: bytes) -> Program:
     Raises:
         CompileError: for anything that is not a legal program of this IR version.
     """
-    raise NotImplementedError
+    plain = _parsed(data)
+    if not isinstance(plain, dict) or plain.get("node") != "serq":
+        raise _refused("E501", 'this is not an IR file: it is no JSON object with `"node": "serq"`')
+    version = plain.get("version")
+    if version != IR_VERSION or isinstance(version, bool):
+        message = f"this IR file has version {version!r}, and this serq reads version {IR_VERSION}"
+        raise _refused("E502", message, "compile its program text again")
+    try:
+        return msgspec.convert(_replaced(plain, _read), Program)
+    except (msgspec.ValidationError, RecursionError, OverflowError) as error:
+        raise _refused("E503", f"this IR file does not hold a program: {_reason(error)}") from None
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise _refused("E501", f"this is not an IR file: {_reason(error)}") from None
+
+
+def _refused(code: str, message: str, help_: str | None = None) -> CompileError:
+    return CompileError([Diagnostic(code, message, help=help_)])
+
+
+def _reason(error: Exception) -> str:
+    return "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+def _replaced(plain: Any, replace: Callable[[Any], Any]) -> Any:
+    """Plain data with every value put through ``replace``, however deep it is."""
+    root = [plain]
+    stack: list[Any] = [root]
+    while stack:
+        container = stack.pop()
+        keys = range(len(container)) if isinstance(container, list) else list(container)
+        for key in keys:
+            value = container[key] = replace(container[key])
+            if isinstance(value, dict | list):
+                stack.append(value)
+    return root[0]
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, float) and value in _WORDS:
+        return {"float": _WORDS[value]}
+    return value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() == {"float"} and isinstance(value["float"], str):
+        return _NUMBERS.get(value["float"], value)
+    return value

@@ -1,22 +1,35 @@
-"""From the syntax tree to the IR: what every name means, what every form stands for."""
+"""From text to the IR, in three passes over the whole program.
+
+*Declare* (``declare``): what exists, the values of `let`s, the names of attributes. *Link* (``sections``,
+``statements``, ``expressions``): every name gets its meaning, every form is written out, nodes of the IR are
+made and remembered with their places. *Validate* (``serq.ir.validate``): what any program must obey, whoever
+wrote it; its findings are shown at the places of the nodes that they name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from serq.ir.nodes import Program
+from serq.errors import CompileError
+from serq.grammar import ast
+from serq.grammar.link.context import Context, TooLargeError
+from serq.grammar.link.declare import Declared, declare
+from serq.grammar.link.expressions import Expressions
+from serq.grammar.link.files import Loader, read
+from serq.grammar.link.sections import Sections
+from serq.grammar.link.statements import Statements
+from serq.ir import nodes as ir
 from serq.source import Diagnostic, SourceFile, SourceMap
 
-Loader = Callable[[str], SourceFile]
-"""Reads the file that ``use "…"`` names; the path is as written."""
+__all__ = ["Linked", "Loader", "link_program"]
 
 
 @dataclass(frozen=True)
 class Linked:
     """A program ready to run, where its statements stand in the text, and what looks unintended."""
 
-    program: Program
+    program: ir.Program
     source_map: SourceMap
     warnings: tuple[Diagnostic, ...] = ()
 
@@ -34,4 +47,62 @@ def link_program(
     Raises:
         CompileError: with every independent mistake found.
     """
-    raise NotImplementedError
+    files = read(source, loader)
+    if not files.complete:
+        raise CompileError(_in_order(files.diagnostics))
+    context = Context(diagnostics=files.diagnostics, unreadable=files.unreadable)
+    try:
+        program = _link(context, files.items, sets or {})
+    except TooLargeError:
+        program = None
+    if program is None or context.diagnostics:
+        raise CompileError(_in_order(context.diagnostics))
+    return Linked(program, SourceMap(source, context.statement_places()))
+
+
+def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | float]) -> ir.Program:
+    expressions = Expressions(context)
+    declared = declare(context, expressions, items, sets)
+    context.position = context.defs_above = len(items)
+    sections = Sections(context, expressions)
+    pools, stages = [], []
+    for pool in declared.pools:
+        with context.attempt():
+            pools.append(sections.pool(pool))
+    for stage in declared.stages:
+        with context.attempt():
+            stages.append(sections.stage(stage))
+    statements = Statements(context, expressions)
+    context.begin_section()
+    init, turn = _block(context, statements, declared, "init"), _block(context, statements, declared, "turn")
+    context.begin_section()
+    session = _block(context, statements, declared, "session")
+    context.position = context.defs_above = len(items)
+    workload = (
+        ir.Workload() if declared.workload is None else sections.workload(declared.workload, init, turn)
+    )
+    return ir.Program(
+        ir.IR_VERSION,
+        tuple(pools),
+        tuple(stages),
+        workload,
+        session,
+        declared.share and declared.share.policy.text,  # type: ignore[arg-type]
+        sections.run(declared.run),
+    )
+
+
+def _block(context: Context, statements: Statements, declared: Declared, word: str) -> ir.Block:
+    """One of the blocks of statements; its serving forms and defs look at the items above it."""
+    if word not in declared.sections:
+        return ()
+    context.position, section = declared.sections[word]
+    context.defs_above = context.position
+    return statements.block(section.block)
+
+
+def _in_order(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """By file and place."""
+    return sorted(
+        diagnostics, key=lambda d: (d.source.name if d.source else "", d.span.start if d.span else 0)
+    )

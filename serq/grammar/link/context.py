@@ -1,0 +1,157 @@
+"""What the passes of the linker share: where nodes came from, what is declared, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from serq.grammar import ast
+from serq.ir.nodes import Node, Statement
+from serq.source import Diagnostic, Place
+
+N = TypeVar("N", bound=Node)
+
+MAX_NODES = 500_000
+"""How large a program may become when its defs are spliced in."""
+
+
+class UnlinkableError(Exception):
+    """A part of the program means nothing; its diagnostic has been reported."""
+
+
+class TooLargeError(Exception):
+    """The program does not stop growing when its defs are spliced in; the diagnostic has been reported."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The place that a node was written at, and the calls of defs that spliced it in, innermost last."""
+
+    place: Place
+    calls: tuple[Place, ...] = ()
+
+
+@dataclass
+class Family:
+    """A declared pool or stage: how many members, and where among the items it stands."""
+
+    node: ast.Pool | ast.Stage
+    position: int
+    count: int
+
+
+@dataclass
+class Definition:
+    """A `def`, and where among the items it stands."""
+
+    node: ast.Definition
+    position: int
+
+
+@dataclass
+class Context:
+    """Everything that is known about one program while it is linked."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    origins: dict[tuple[int, str], Origin] = field(default_factory=dict)
+    """(id of an IR node, field or empty) -> where it was written."""
+    constants: dict[str, float] = field(default_factory=dict)
+    """`let` -> value; while lets are folded, of those above."""
+    lets: dict[str, ast.Identifier] = field(default_factory=dict)
+    """All lets, wherever they stand."""
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    pools: dict[str, Family] = field(default_factory=dict)
+    stages: dict[str, Family] = field(default_factory=dict)
+    attributes: set[str] = field(default_factory=set)
+    server: ast.Block | None = None
+    unreadable: set[str] = field(default_factory=set)
+    """Names that may be declared in parts that could not be read or folded: nothing is said about them."""
+    position: int = 0
+    """The item that is being linked; a serving form finds its stage among those above it (R-A-098)."""
+    defs_above: int = 0
+    """The item, or the def spliced into it, that is being linked; it may use the defs above it (R-A-011)."""
+    calls: tuple[Place, ...] = ()
+    """The calls of defs around the node that is being linked."""
+    _next_id: int = 0
+    _next_site: int = 0
+    _nodes: int = 0
+    _alive: list[Node] = field(default_factory=list)
+    """Keeps ids from being used twice."""
+
+    def error(
+        self, code: str, message: str, place: Place, *, help: str | None = None, notes: tuple[str, ...] = ()
+    ) -> None:
+        """Report a mistake."""
+        notes += tuple(f"in the body spliced in at {_position(call)}" for call in reversed(self.calls))
+        diagnostic = Diagnostic(code, message, place.source, place.span, help=help, notes=notes)
+        if diagnostic not in self.diagnostics:
+            self.diagnostics.append(diagnostic)
+
+    def fail(
+        self, code: str, message: str, place: Place, *, help: str | None = None, notes: tuple[str, ...] = ()
+    ) -> UnlinkableError:
+        """Report a mistake and give what is raised for it."""
+        self.error(code, message, place, help=help, notes=notes)
+        return UnlinkableError()
+
+    def mark(self, node: N, place: Place, part: str = "") -> N:
+        """Remember where an IR node, or a field of it, was written; the innermost place is kept."""
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            self.error(
+                "E216", f"the program has more than {MAX_NODES} nodes once its defs are spliced in", place
+            )
+            raise TooLargeError
+        self._alive.append(node)
+        self.origins.setdefault((id(node), part), Origin(place, self.calls))
+        return node
+
+    def statement_places(self) -> dict[int, Place]:
+        """The places of all statements by number."""
+        statements = (node for node in self._alive if isinstance(node, Statement))
+        return {node.id: self.origins[id(node), ""].place for node in statements}
+
+    def statement_id(self) -> int:
+        """The number of the next statement."""
+        self._next_id += 1
+        return self._next_id - 1
+
+    def draw_site(self) -> int:
+        """The number of the next draw in this section."""
+        self._next_site += 1
+        return self._next_site - 1
+
+    def begin_section(self) -> None:
+        """Number draws from 0 again."""
+        self._next_site = 0
+
+    @contextmanager
+    def at_call(self, calls: tuple[Place, ...]) -> Iterator[None]:
+        """Inside the bodies of defs that these calls splice in."""
+        outer, self.calls = self.calls, calls
+        try:
+            yield
+        finally:
+            self.calls = outer
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Link something to look at it only: its draws are not counted."""
+        site = self._next_site
+        try:
+            yield
+        finally:
+            self._next_site = site
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Go on behind a part that could not be linked."""
+        with suppress(UnlinkableError):
+            yield
+
+
+def _position(place: Place) -> str:
+    line, column = place.source.position(place.span.start)
+    return f"{place.source.name}:{line}:{column}"

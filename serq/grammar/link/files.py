@@ -1,0 +1,71 @@
+"""Reading the files of a program: the one given, and those that it uses (R-A-006)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from serq.errors import DataError
+from serq.grammar import ast
+from serq.grammar.build import build
+from serq.grammar.parser import parse
+from serq.source import Diagnostic, SourceFile
+
+Loader = Callable[[str], SourceFile]
+"""Reads the file that ``use "…"`` names; the path is as written. Raises DataError."""
+
+MAX_FILES = 1000
+
+
+@dataclass
+class Files:
+    """The items of all files in the order of the text, a used file in the place of its ``use``."""
+
+    items: list[ast.Item] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    unreadable: set[str] = field(default_factory=set)
+    """Names in parts that could not be read."""
+    complete: bool = True
+    """Whether there is a tree of every file."""
+
+
+def read(source: SourceFile, loader: Loader | None) -> Files:
+    """All items of a program."""
+    files = Files()
+    _read(source, loader, files, (source.name,))
+    return files
+
+
+def _read(source: SourceFile, loader: Loader | None, files: Files, chain: tuple[str, ...]) -> None:
+    parsed = parse(source)
+    files.diagnostics.extend(parsed.diagnostics)
+    files.unreadable |= parsed.skipped
+    if parsed.tree is None:
+        files.complete = False
+        return
+    for item in build(source, parsed.tree).items:
+        if isinstance(item, ast.Use):
+            _use(item, loader, files, chain)
+        else:
+            files.items.append(item)
+
+
+def _use(item: ast.Use, loader: Loader | None, files: Files, chain: tuple[str, ...]) -> None:
+    def refuse(message: str) -> None:
+        files.diagnostics.append(Diagnostic("E220", message, item.place.source, item.place.span))
+        files.complete = False
+
+    if loader is None:
+        refuse("`use` needs a file to start from, and this program is given as text")
+        return
+    try:
+        source = loader(item.path)
+    except DataError as error:
+        refuse(str(error))
+        return
+    if source.name in chain:
+        refuse(f"`{item.path}` uses itself: {' -> '.join([*chain, source.name])}")
+    elif len(chain) > MAX_FILES:
+        refuse("files use one another without end")
+    else:
+        _read(source, loader, files, (*chain, source.name))

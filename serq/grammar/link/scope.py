@@ -1,0 +1,76 @@
+"""Names that mean something only here: parameters of defs, admission bindings, indices of aggregates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from serq.grammar import ast
+from serq.ir.nodes import Expr
+from serq.source import Place
+
+
+@dataclass(eq=False)
+class Parameter:
+    """A parameter of a def stands for the argument, read in the scope of the call (R-A-009, R-A-010)."""
+
+    name: str
+    argument: ast.Argument
+    scope: Scope
+    calls: tuple[Place, ...]
+    linked: list[Expr] = field(default_factory=list)
+    """The argument, once for every time the body reads it."""
+
+
+@dataclass(eq=False)
+class HeaderBinding:
+    """A binding of `at admission`, in the header: it stands for its expression (R-A-070)."""
+
+    value: ast.Expr
+    scope: Scope
+
+
+@dataclass(eq=False)
+class BodyBinding:
+    """A binding of `at admission`, in the body: an attribute set on admission, if the value can be kept."""
+
+    attribute: str
+    live: str | None
+    """What the value reads that may change while the hold lasts; None: it may be kept."""
+
+
+@dataclass(eq=False)
+class Index:
+    """The variable of an aggregate."""
+
+    name: str
+
+
+Meaning = Parameter | HeaderBinding | BodyBinding | Index
+
+
+@dataclass(eq=False)
+class Scope:
+    """Names with a meaning of their own, inside a scope around them."""
+
+    names: dict[str, Meaning] = field(default_factory=dict)
+    outer: Scope | None = None
+
+    def lookup(self, name: str) -> Meaning | None:
+        """What the name means here, None where it means what it means everywhere."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        return None
+
+    def for_body_of_def(self, parameters: dict[str, Meaning]) -> Scope:
+        """The scope of a def's body spliced in here: its parameters, and the bindings of the holds around."""
+        seen: dict[str, Meaning] = {}
+        scope: Scope | None = self
+        while scope is not None:
+            for name, meaning in scope.names.items():
+                if isinstance(meaning, HeaderBinding | BodyBinding):
+                    seen.setdefault(name, meaning)
+            scope = scope.outer
+        return Scope(parameters, Scope(seen) if seen else None)

@@ -1,0 +1,174 @@
+"""From text to the parser's tree, past every mistake that can be stepped over.
+
+The tables are those of Lark's LALR(1) parser; the loop over the tokens stands here, because a mistake must
+not end it. An unreadable statement, item or option becomes a BAD_… token (see ``serq.lark``), and reading
+goes on behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lark import Token, Tree, UnexpectedToken
+from lark.parsers.lalr_parser_state import ParserState
+
+from serq.grammar import expected, tables
+from serq.grammar.nesting import too_deep
+from serq.grammar.tokens import span_of, tokenize
+from serq.source import Diagnostic, SourceFile, Span
+
+MAX_MISTAKES = 25
+"""Syntax errors after which a text is given up: it is hardly a program."""
+
+
+@dataclass
+class Parsed:
+    """The tree of a text, and what was wrong with it.
+
+    ``skipped`` holds the names in the parts that could not be read: they may have been declared there.
+    """
+
+    tree: Tree[Token] | None
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    skipped: set[str] = field(default_factory=set)
+
+
+def parse(source: SourceFile) -> Parsed:
+    """Read a text. The tree is None where nothing could be made of it."""
+    lexed = tokenize(source, tables.load())
+    if not lexed.readable_to_the_end:
+        return Parsed(None, lexed.diagnostics)
+    parsed = _Parser(source, lexed.tokens, lexed.diagnostics).run()
+    deep = parsed.tree and too_deep(source, parsed.tree)
+    if deep:
+        parsed.diagnostics.append(deep)
+        parsed.tree = None
+    return parsed
+
+
+class _Parser:
+    def __init__(self, source: SourceFile, tokens: list[Token], diagnostics: list[Diagnostic]) -> None:
+        self._source = source
+        end = len(source.text)
+        self._tokens = [*tokens, Token("$END", "", end, end_pos=end)]
+        self._state: ParserState[Any] = tables.load().parse_interactive().parser_state
+        self._states = self._state.parse_conf.parse_table.states
+        self._next = 0
+        self._open: list[int] = []
+        self._parsed = Parsed(None, diagnostics)
+        self._mistakes = 0
+
+    def run(self) -> Parsed:
+        """Feed token after token; at a mistake, recover."""
+        while self._next < len(self._tokens):
+            token = self._tokens[self._next]
+            try:
+                result = self._state.feed_token(token, token.type == "$END")
+            except UnexpectedToken:
+                if not self._recover(token):
+                    return self._parsed
+                continue
+            self._advance()
+            if token.type == "$END":
+                self._parsed.tree = result
+        return self._parsed
+
+    def _advance(self) -> None:
+        token = self._tokens[self._next]
+        if token.type == "LBRACE":
+            self._open.append(self._next)
+        elif token.type == "RBRACE" and self._open:
+            self._open.pop()
+        self._next += 1
+
+    # --- mistakes ---
+
+    def _recover(self, token: Token) -> bool:
+        """Report a mistake and find a place to go on; False where there is none."""
+        self._mistakes += 1
+        accepted = self._accepted()
+        self._report(token, accepted)
+        if token.type == "$END" or self._mistakes >= MAX_MISTAKES:
+            return False
+        if "SEMICOLON" in accepted and self._starts_line_or_block_end(self._next):
+            self._state.feed_token(Token("SEMICOLON", ";", token.start_pos, end_pos=token.start_pos))
+            return True
+        placeholder = self._pop_to_list()
+        self._skip(placeholder)
+        self._state.feed_token(Token(placeholder, "", token.start_pos, end_pos=token.start_pos))
+        return True
+
+    def _report(self, token: Token, accepted: set[str]) -> None:
+        before = self._tokens[max(0, self._next - 2) : self._next]
+        opened = self._tokens[self._open[-1]] if self._open else None
+        self._parsed.diagnostics.append(expected.describe(self._source, token, before, opened, accepted))
+
+    def _accepted(self) -> set[str]:
+        """The terminals that would be read here."""
+        stack = self._state.state_stack
+        return {name for name in self._states[stack[-1]] if name.isupper() and self._would_read(stack, name)}
+
+    def _would_read(self, stack: list[Any], terminal: str) -> bool:
+        """Whether the parser in this state would take the terminal, going through its reductions."""
+        stack = list(stack)
+        while True:
+            action = self._states[stack[-1]].get(terminal)
+            if action is None:
+                return False
+            kind, target = action
+            if kind.name == "Shift":
+                return True
+            if len(target.expansion):
+                del stack[-len(target.expansion) :]
+            stack.append(self._states[stack[-1]][target.origin.name][1])
+
+    def _pop_to_list(self) -> str:
+        """Forget what was read of the statement, option or item; what may stand in its place."""
+        state, values = self._state.state_stack, self._state.value_stack
+        while True:
+            for placeholder in expected.PLACEHOLDERS:
+                if placeholder in self._states[state[-1]] and self._would_read(state, placeholder):
+                    return placeholder
+            state.pop()
+            self._note_names(values.pop())
+
+    def _note_names(self, value: Token | Tree[Token]) -> None:
+        if isinstance(value, Token):
+            self._parsed.skipped.add(str(value))
+            return
+        tokens = value.scan_values(lambda leaf: isinstance(leaf, Token))
+        self._parsed.skipped.update(str(token) for token in tokens)
+
+    def _skip(self, placeholder: str) -> None:
+        """Pass over the rest of what cannot be read: to its `;`, its closing brace, or a fresh start."""
+        starts = expected.STARTS[placeholder]
+        top_level = placeholder == "BAD_ITEM"
+        depth = 0
+        first = self._next
+        while (token := self._tokens[self._next]).type != "$END":
+            at_start = depth == 0 and self._next > first and self._starts_line(self._next)
+            if at_start and token.type in starts:
+                return
+            if token.type == "RBRACE":
+                if depth == 0 and not top_level:
+                    return
+                depth = max(0, depth - 1)
+            depth += token.type == "LBRACE"
+            if token.type == "NAME":
+                self._parsed.skipped.add(str(token))
+            self._next += 1
+            ended = token.type == "SEMICOLON" or (
+                token.type == "RBRACE" and self._tokens[self._next].type not in expected.AFTER_BLOCK
+            )
+            if ended and depth == 0:
+                return
+
+    def _starts_line(self, index: int) -> bool:
+        if index == 0:
+            return True
+        between = Span(span_of(self._tokens[index - 1]).end, span_of(self._tokens[index]).start)
+        return "\n" in self._source.text[between.start : between.end]
+
+    def _starts_line_or_block_end(self, index: int) -> bool:
+        return self._starts_line(index) or self._tokens[index].type == "RBRACE"

@@ -1,0 +1,43 @@
+"""Ways through the nodes of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from serq.ir.nodes import Draw, Node
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly inside a node, in the order of its fields."""
+    for name in node.__struct_fields__:
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (item for item in value if isinstance(item, Node))
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    """A node and all nodes inside it, outer ones first, in the order of the program."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(list(children(current))))
+
+
+def draws(node: Node) -> bool:
+    """Whether a node draws anywhere inside."""
+    return any(isinstance(inner, Draw) for inner in descendants(node))
+
+
+def alike(left: object, right: object) -> bool:
+    """Whether two nodes are written the same way; where their draws stand does not matter."""
+    if isinstance(left, Node) and isinstance(right, Node):
+        fields = (name for name in left.__struct_fields__ if name != "site")
+        return type(left) is type(right) and all(
+            alike(getattr(left, name), getattr(right, name)) for name in fields
+        )
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(alike, left, right))
+    return left == right
