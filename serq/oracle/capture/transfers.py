@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,11 +64,9 @@ class Transfers:
         """When the next transfer ends."""
         return min((entry[0] for entry in (*self._loads, *self._sends)), default=None)
 
-    def _failed_blocks(self, loaded: list[Load]) -> list[int]:
-        """The failing block of each load, named by its place in the first group's block table."""
-        tables = self._scheduler.kv_cache_manager
-        return [
-            tables.get_block_ids(load.request_id)[0][load.failing_block]
-            for load in loaded
-            if load.failing_block is not None and load.request_id in self._scheduler.requests
-        ]
+    def _failed_blocks(self, loaded: list[Load]) -> Iterator[int]:
+        """The failing block of each load, by its place in the first group's table, if it is still there."""
+        for load in loaded:
+            if load.failing_block is not None and load.request_id in self._scheduler.requests:
+                table = self._scheduler.kv_cache_manager.get_block_ids(load.request_id)[0]
+                yield from table[load.failing_block : load.failing_block + 1]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from serq.oracle.generate.draw import Draw
-from serq.oracle.generate.engine import draw_engine
+from serq.oracle.generate.engine import draw_engine, draw_num_gpu_blocks
 from serq.oracle.generate.layouts import draw_layout
 from serq.oracle.generate.load import draw_requests
 from serq.oracle.generate.outside import draw_connector, draw_cost, draw_events
@@ -36,6 +36,7 @@ def generate(seed: int, theme_name: str | None = None) -> dict[str, Any]:
     engine = draw_engine(draw, theme, layout, spec)
     cost = draw_cost(draw)
     requests = draw_requests(draw, theme, engine, connector, spec)
+    engine["num_gpu_blocks"] = draw_num_gpu_blocks(draw, theme, engine, spec, requests)
     scenario: dict[str, Any] = {
         "name": f"g{seed:06d}_{theme.name}",
         "note": f"generated from seed {seed}: {_traits(theme, engine, connector, spec)}",

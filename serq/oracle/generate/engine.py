@@ -8,14 +8,16 @@ from serq.oracle.generate.draw import Draw
 from serq.oracle.generate.layouts import Layout
 from serq.oracle.generate.themes import Theme
 
+Json = dict[str, Any]
+
 _SLOTS_PER_SEQUENCE = {"draft_model": 1}  # S-002
 
 
-def draw_engine(draw: Draw, theme: Theme, layout: Layout, spec: dict[str, Any] | None) -> dict[str, Any]:
-    """The ``engine`` object. Settings that keep their default are left out."""
+def draw_engine(draw: Draw, theme: Theme, layout: Layout, spec: Json | None) -> Json:
+    """The ``engine`` object but for the size of the pool. Settings that keep their default are left out."""
     block = max(layout.block_sizes, default=16)
     longest = draw.between(max(24, 2 * block), max(64, min(12 * block, 320)))
-    engine: dict[str, Any] = {
+    engine: Json = {
         "max_num_seqs": draw.weighted({1: 0.3, 2: 1, 3: 2, 4: 3, 6: 2, 8: 2, 16: 1}),
         "max_model_len": longest,
         "groups": layout.groups,
@@ -33,11 +35,24 @@ def draw_engine(draw: Draw, theme: Theme, layout: Layout, spec: dict[str, Any] |
     _draw_admission(draw, theme, engine)
     if draw.chance(theme.cadence):
         engine["prefill_schedule_interval"] = draw.between(2, 5)
-    engine["num_gpu_blocks"] = _num_gpu_blocks(draw, theme, engine, spec)
     return engine
 
 
-def _draw_budget(draw: Draw, theme: Theme, engine: dict[str, Any], spec: dict[str, Any] | None) -> None:
+def draw_num_gpu_blocks(
+    draw: Draw, theme: Theme, engine: Json, spec: Json | None, requests: list[Json]
+) -> int:
+    """A pool for the longest request and little more, or for all of them; now and then one too small."""
+    lookahead = spec["k"] + 1 if spec else 0
+    final = [min(r["prompt"] + r["max_tokens"], engine["max_model_len"]) + lookahead for r in requests]
+    longest = _demand(engine, max(final))
+    if draw.chance(0.02):
+        return 1 + draw.between(max(longest // 2, 1), longest)
+    if draw.chance(theme.pressure):
+        return 1 + int(longest * draw.uniform(1.0, draw.pick((1.2, 1.7, 2.5)))) + draw.between(0, 2)
+    return 1 + sum(_demand(engine, length) for length in final)
+
+
+def _draw_budget(draw: Draw, theme: Theme, engine: Json, spec: Json | None) -> None:
     """Tokens per step. Chunked prefill off needs a budget of a whole sequence."""
     longest, seqs = engine["max_model_len"], engine["max_num_seqs"]
     slots = _SLOTS_PER_SEQUENCE.get(spec["method"], 0) * seqs if spec else 0
@@ -54,25 +69,14 @@ def _draw_budget(draw: Draw, theme: Theme, engine: dict[str, Any], spec: dict[st
         engine["long_prefill_token_threshold"] = draw.between(1, min(longest, 48))
 
 
-def _draw_admission(draw: Draw, theme: Theme, engine: dict[str, Any]) -> None:
+def _draw_admission(draw: Draw, theme: Theme, engine: Json) -> None:
     if draw.chance(0.3):
         engine["reserve_full_isl"] = False
     if draw.chance(0.5 * theme.tight_knobs):
         engine["watermark"] = draw.pick((0.01, 0.05, 0.1, 0.2, 0.3))
 
 
-def _num_gpu_blocks(draw: Draw, theme: Theme, engine: dict[str, Any], spec: dict[str, Any] | None) -> int:
-    """A pool that holds one longest request and little more (pressure), or everything; block 0 is null."""
-    lookahead = spec["k"] + 1 if spec else 0
-    longest = _demand(engine, engine["max_model_len"] + lookahead)
-    if draw.chance(0.02):
-        return 1 + draw.between(max(longest // 2, 1), longest)
-    if draw.chance(theme.pressure):
-        return 1 + longest + int(longest * draw.uniform(0.0, 1.6)) + draw.between(0, 3)
-    return 1 + longest * (int(engine["max_num_seqs"]) + 2)
-
-
-def _demand(engine: dict[str, Any], num_tokens: int) -> int:
+def _demand(engine: Json, num_tokens: int) -> int:
     """Blocks that a request of so many tokens may hold at once, generously."""
     total = 0
     for group in engine["groups"]:

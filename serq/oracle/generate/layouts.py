@@ -45,7 +45,7 @@ def draw_layout(draw: Draw, theme: Theme) -> Layout:
         _without_caching(draw, layout)
     elif name in _FINE:
         layout.settings["prefix_match_unit"] = _unit(draw, layout, finer=True)
-    elif len(layout.groups) > 1 and draw.chance(0.1):
+    elif len(layout.groups) > 1 and not (layout.has("sliding") and layout.has("mamba")) and draw.chance(0.1):
         layout.settings["prefix_match_unit"] = _unit(draw, layout, finer=False)
     if caching and (layout.has("sliding") or layout.has("mamba")) and draw.chance(0.25):
         # A retention interval is a multiple of the scheduler's block size, the largest of powers of two.

@@ -33,9 +33,11 @@ class _Source:
         self._longest_prompt = engine["max_model_len"] - 1
         self._block = draw.pick([g["block_size"] for g in engine["groups"] if "block_size" in g] or [16])
         self._gap = draw.pick((0, 300, 1500, 6000))
-        self._longest_output = draw.pick((3, 12, 40))
+        self._longest_output = draw.pick((3, 12, 40, 80))
         self._prefixes = [draw.near(self._block, self._longest_prompt) for _ in range(draw.between(1, 3))]
-        self._sharing = theme.sharing * draw.uniform(0.3, 1.0)
+        # Requests that share a block whose load fails, or fail in one step, end in an unspecified order.
+        self._ends_on_failure = (connector or {}).get("load_failure_policy") == "fail"
+        self._sharing = 0.0 if self._ends_on_failure else theme.sharing * draw.uniform(0.3, 1.0)
         self._time = 0
         self._made: list[Json] = []
 
@@ -52,6 +54,8 @@ class _Source:
             request["skip_cache"] = True
         if self._connector is not None and draw.chance(0.7):
             request["kv"] = draw_transfer(draw, self._engine, request["prompt"])
+            if self._ends_on_failure and any("fail" in earlier.get("kv", {}) for earlier in self._made):
+                request["kv"].pop("fail", None)
         if self._spec is not None and draw.chance(0.15):
             request["accept"] = draw_acceptance(draw, self._spec["k"])
         self._made.append(request)
@@ -96,4 +100,7 @@ class _Source:
             if kind == "repeat":
                 request["stop"]["count"] = draw.between(2, 4)
         if draw.chance(0.12):
-            request["min_tokens"] = draw.between(0, max_tokens)
+            # Beyond the longest sequence the real scheduler does not stop a request, and then fails.
+            request["min_tokens"] = draw.between(
+                0, min(max_tokens, self._longest_prompt + 1 - request["prompt"])
+            )
