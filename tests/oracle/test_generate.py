@@ -159,6 +159,13 @@ def test_a_theme_can_be_asked_for() -> None:
     assert all("kv_connector" in generate(seed, "transfers") for seed in range(10))
 
 
+def test_many_requests_are_recorded_as_a_digest() -> None:
+    assert generate(1)["trace"] == {"blocks": True, "queues": True}
+    large = generate(1, num_requests=201)
+    assert len(large["requests"]) == 201
+    assert large["trace"] == {"level": "digest"}
+
+
 def test_a_range_of_seeds_becomes_files(tmp_path: Path) -> None:
     write_scenarios(seed_range("3:6"), tmp_path)
     written = [json.loads(path.read_text()) for path in sorted(tmp_path.iterdir())]

@@ -23,8 +23,12 @@ from serq.oracle.generate.themes import THEMES, Theme
 __all__ = ["generate"]
 
 
-def generate(seed: int, theme_name: str | None = None) -> dict[str, Any]:
-    """The scenario of ``seed``, as the JSON object of a scenario file. ``theme_name`` fixes the theme."""
+def generate(seed: int, theme_name: str | None = None, num_requests: int | None = None) -> dict[str, Any]:
+    """The scenario of ``seed``, as the JSON object of a scenario file.
+
+    ``theme_name`` fixes the theme, ``num_requests`` the number of requests (else at most 24); a trace of more
+    than 200 requests is recorded as a digest.
+    """
     draw = Draw(f"scenario {seed}")
     names = {theme.name: theme for theme in THEMES}
     theme = names[theme_name or draw.weighted({theme.name: theme.weight for theme in THEMES})]
@@ -35,7 +39,7 @@ def generate(seed: int, theme_name: str | None = None) -> dict[str, Any]:
         mark_draft_layers(draw, spec, layout)
     engine = draw_engine(draw, theme, layout, spec)
     cost = draw_cost(draw)
-    requests = draw_requests(draw, theme, engine, connector, spec)
+    requests = draw_requests(draw, theme, engine, connector, spec, num_requests)
     engine["num_gpu_blocks"] = draw_num_gpu_blocks(draw, theme, engine, spec, requests)
     scenario: dict[str, Any] = {
         "name": f"g{seed:06d}_{theme.name}",
@@ -43,7 +47,7 @@ def generate(seed: int, theme_name: str | None = None) -> dict[str, Any]:
         "engine": engine,
         "cost": cost,
         "requests": requests,
-        "trace": {"blocks": True, "queues": True},
+        "trace": {"blocks": True, "queues": True} if len(requests) <= 200 else {"level": "digest"},
     }
     optional = {
         "spec": spec,

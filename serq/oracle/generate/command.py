@@ -17,19 +17,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write scenarios; 0, or the exit code of the error that was printed."""
     options = _parser().parse_args(arguments)
     try:
-        write_scenarios(seed_range(options.seeds), options.out, options.theme)
+        write_scenarios(seed_range(options.seeds), options.out, options.theme, options.requests)
     except SerqError as error:
         print(f"serq oracle generate: {error}", file=sys.stderr)
         return error.exit_code
     return 0
 
 
-def write_scenarios(seeds: range, folder: Path, theme: str | None = None) -> None:
+def write_scenarios(
+    seeds: range, folder: Path, theme: str | None = None, num_requests: int | None = None
+) -> None:
     """One file per seed, named like the scenario. Raises DataError if ``folder`` is none."""
     if not folder.is_dir():
         raise DataError(f"{folder}: there is no such folder")
     for seed in seeds:
-        scenario = generate(seed, theme)
+        scenario = generate(seed, theme, num_requests)
         path = folder / f"{scenario['name']}.json"
         path.write_text(json.dumps(scenario, separators=(",", ":")) + "\n", encoding="utf-8")
 
@@ -52,4 +54,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FOLDER", help="an existing folder")
     names = [theme.name for theme in THEMES]
     parser.add_argument("--theme", choices=names, help="draw only scenarios of this theme")
+    requests_help = "requests of each scenario (else few; more than 200 are recorded as a digest)"
+    parser.add_argument("--requests", type=int, metavar="N", help=requests_help)
     return parser

@@ -133,7 +133,7 @@ EVENTS: Mapping[str, Predicate] = {
     "zeroing": _steps_with("zero"),
     "drafts verified": _row(lambda row: row[2] == "c" and row[4] > 0),
     "padded admission": _row(lambda row: row[2] != "c" and row[4] > 0),
-    "drafts cut": _row(lambda row: row[2] == "c" and 0 < row[4] != row[1] - 1),
+    "drafts beside a replay": _row(lambda row: row[2] == "c" and 0 < row[4] != row[1] - 1),
     "fewer drafts asked": _steps_with("k"),
     "load ended": _steps_with("recv"),
     "send ended": _steps_with("sent"),

@@ -13,12 +13,17 @@ Json = dict[str, Any]
 
 
 def draw_requests(
-    draw: Draw, theme: Theme, engine: Json, connector: Json | None, spec: Json | None
+    draw: Draw,
+    theme: Theme,
+    engine: Json,
+    connector: Json | None,
+    spec: Json | None,
+    number: int | None = None,
 ) -> list[Json]:
-    """The ``requests`` list, in order of arrival."""
+    """The ``requests`` list, in order of arrival; ``number`` of them, or a few."""
     source = _Source(draw, theme, engine, connector, spec)
-    number = draw.weighted({draw.between(1, 3): 0.3, draw.between(4, 10): 3, draw.between(11, 24): 2})
-    return [source.next_request() for _ in range(number)]
+    few = draw.weighted({draw.between(1, 3): 0.3, draw.between(4, 10): 3, draw.between(11, 24): 2})
+    return [source.next_request() for _ in range(number or few)]
 
 
 class _Source:

@@ -62,7 +62,8 @@ def draw_events(
 ) -> list[dict[str, Any]]:
     """Aborts, resets and pauses while requests are under way.
 
-    Aborts keep the longest step apart: those of one step reach the scheduler as an unordered set.
+    Aborts keep the longest step apart: those of one step reach the scheduler as an unordered set. Where an
+    empty step costs as little as a full one (no base cost) there is only one.
     """
     longest_step = (
         cost.get("base", 0)
@@ -73,7 +74,7 @@ def draw_events(
     events: list[dict[str, Any]] = []
     if draw.chance(theme.control):
         time = draw.between(0, horizon // 3)
-        for _ in range(draw.between(1, 4)):
+        for _ in range(draw.between(1, 4) if cost.get("base") else 1):
             events.append({"t": time, "op": "abort", "id": draw.pick(requests)["id"]})
             time += 2 * longest_step + 1 + draw.between(0, horizon // 3)
     if draw.chance(0.5 * theme.control):
