@@ -38,8 +38,9 @@ class RunError(SerqError):
     """A run that cannot go on: a rule of the language was broken at some instant.
 
     ``time`` is the instant in the model, ``session`` the serial number of the session (None: the
-    deployment itself), ``diagnostic`` the statement, where it is known. The simulation sets ``records`` to
-    what it had recorded by then (``Records.stopped`` says why it ends there), so nothing recorded is lost.
+    deployment itself), ``diagnostic`` the statement, where it is known; ``code`` is the stable name of the
+    rule that was broken. The simulation sets ``records`` to what it had recorded by then
+    (``Records.stopped`` says why it ends there), so nothing recorded is lost.
     """
 
     records: Records | None = None
@@ -51,8 +52,10 @@ class RunError(SerqError):
         time: float | None = None,
         session: int | None = None,
         diagnostic: Diagnostic | None = None,
+        code: str = "run-error",
     ) -> None:
         self.message = message
+        self.code = code
         self.time = time
         self.session = session
         self.diagnostic = diagnostic

@@ -7,11 +7,15 @@ expression hold the same bits. Addition, subtraction, multiplication and compari
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Mapping
 from math import inf, nan
 from typing import Final
 
 from serq.ir.nodes import Function
+
+INDEFINITE: Final = math.copysign(nan, -1.0)
+"""What an operation without a value gives: NaN with the sign bit, as on x86 (R-A-066 orders by it)."""
 
 
 def divide(left: float, right: float) -> float:
@@ -20,7 +24,7 @@ def divide(left: float, right: float) -> float:
         return left / right
     except ZeroDivisionError:
         if math.isnan(left) or left == 0.0:
-            return nan
+            return INDEFINITE
         return math.copysign(inf, left) * math.copysign(1.0, right)
 
 
@@ -34,7 +38,7 @@ def power(base: float, exponent: float) -> float:
         if base == 0.0:
             odd = exponent % 2.0 == 1.0
             return math.copysign(inf, base) if odd else inf
-        return nan
+        return INDEFINITE
 
 
 def minimum(left: float, right: float) -> float:
@@ -67,7 +71,7 @@ def ceil(value: float) -> float:
 
 def sqrt(value: float) -> float:
     """The square root, NaN below zero."""
-    return math.sqrt(value) if value >= 0.0 else nan
+    return math.sqrt(value) if value >= 0.0 else INDEFINITE
 
 
 def exp(value: float) -> float:
@@ -82,8 +86,12 @@ def ln(value: float) -> float:
     """The natural logarithm: -inf at zero, NaN below."""
     if value > 0.0:
         return math.log(value)
-    return -inf if value == 0.0 else nan
+    return -inf if value == 0.0 else INDEFINITE
 
+
+_as_bytes = struct.Struct("<d").pack
+_as_bits = struct.Struct("<q").unpack
+_ALL_BUT_SIGN: Final = (1 << 63) - 1
 
 FUNCTIONS: Final[Mapping[Function, Callable[..., float]]] = {
     "min": minimum,
@@ -97,6 +105,12 @@ FUNCTIONS: Final[Mapping[Function, Callable[..., float]]] = {
     "ln": ln,
 }
 """Function of the language -> what computes it."""
+
+
+def total_order(value: float) -> int:
+    """A whole number that orders as IEEE's total order does: -NaN, -inf .. -0, 0 .. inf, NaN (R-A-066)."""
+    bits: int = _as_bits(_as_bytes(value))[0]
+    return bits if bits >= 0 else bits ^ _ALL_BUT_SIGN
 
 
 def truth(value: float) -> bool:

@@ -46,3 +46,20 @@ def test_sqrt_exp_ln_outside_their_range() -> None:
 
 def test_nan_is_true() -> None:
     assert a.truth(nan) and a.truth(-0.5) and not a.truth(-0.0)
+
+
+def test_total_order_puts_nan_outside_and_negative_zero_first() -> None:
+    ordered = [
+        -nan if copysign(1.0, nan) > 0 else nan,
+        -inf,
+        -2.0,
+        -1.0,
+        -0.0,
+        0.0,
+        5e-324,
+        1.0,
+        inf,
+        abs(nan),
+    ]
+    keys = [a.total_order(value) for value in ordered]
+    assert keys == sorted(keys) and len(set(keys)) == len(keys)
