@@ -1,0 +1,88 @@
+"""Time in the model: SimPy behind absolute times and an order of simultaneous events that can be computed.
+
+This is the only file that imports SimPy. SimPy orders events of one instant by the order in which they were
+created; a run of iterations that is planned ahead cannot know that order. So every event carries the key
+``(time, scheduled_at, phase, rank, counter)`` in the place where SimPy keeps its priority:
+
+* ``scheduled_at`` is the instant at which the event was scheduled;
+* ``phase`` counts the turns of that instant: even while sessions settle, odd while engines start;
+* ``rank`` is 0 while sessions settle; while stage number i starts it is 2i, and 2i + 1 for its own step end.
+
+This is the order of scheduling (R-B-002), and inside a planned run the key of step j is known beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappush
+from math import inf
+
+import simpy
+
+Action = Callable[[], None]
+
+
+class Ticket(simpy.Event):
+    """A scheduled action. A cancelled one does nothing, and stays an event of its instant (R-B-008)."""
+
+    def __init__(self, environment: simpy.Environment, time: float, action: Action) -> None:
+        super().__init__(environment)
+        self._ok = True
+        self._value = None
+        self.time = time
+        self.action: Action | None = action
+        self.callbacks = [_fire]
+
+    def cancel(self) -> None:
+        """Let nothing happen at that instant; harmless when it has happened."""
+        self.action = None
+
+
+def _fire(ticket: Ticket) -> None:
+    if ticket.action is not None:
+        ticket.action()
+
+
+class Clock:
+    """The agenda of a run. ``now`` starts at 0 and has no unit (R-B-001)."""
+
+    __slots__ = ("_environment", "_queue", "now", "phase", "rank")
+
+    def __init__(self) -> None:
+        self._environment = simpy.Environment()
+        self._queue = self._environment._queue
+        self.now = 0.0
+        self.phase = 0
+        self.rank = 0
+
+    def at(self, time: float, action: Action, rank: int | None = None) -> Ticket:
+        """Schedule ``action`` for ``time``, an absolute instant not before now; at infinity, never.
+
+        SimPy itself schedules at ``now + delay``, and ``now + (time - now)`` is not always ``time``.
+        """
+        ticket = Ticket(self._environment, time, action)
+        if time < inf:
+            key = (self.now, self.phase, self.rank if rank is None else rank)
+            heappush(self._queue, (time, key, next(self._environment._eid), ticket))  # type: ignore[misc]
+        return ticket
+
+    def next_time(self) -> float:
+        """The instant of the next event; infinity when there is none."""
+        return self._queue[0][0] if self._queue else inf
+
+    def advance(self, horizon: float) -> bool:
+        """Let the next event happen, if there is one not later than ``horizon`` (R-B-001)."""
+        time = self.next_time()
+        if time > horizon or time == inf:
+            return False
+        if time > self.now:
+            self.now = time
+            self.phase = 0
+        elif self.phase % 2:
+            self.phase += 1
+        self._environment.step()
+        return True
+
+    def begin_starts(self) -> None:
+        """From here on, at this instant, stages react and engines start (R-B-005)."""
+        self.phase += 1
