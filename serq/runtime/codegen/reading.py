@@ -1,0 +1,52 @@
+"""What an expression reads, so that a run computes only what somebody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from serq.ir import nodes
+
+
+def walk(node: nodes.Node) -> Iterator[nodes.Node]:
+    """``node`` and every node inside it."""
+    pending: list[nodes.Node] = [node]
+    while pending:
+        node = pending.pop()
+        yield node
+        for name in node.__struct_fields__:
+            value = getattr(node, name)
+            if isinstance(value, nodes.Node):
+                pending.append(value)
+            elif isinstance(value, tuple):
+                pending.extend(item for item in value if isinstance(item, nodes.Node))
+
+
+def variables(expressions: Iterable[nodes.Expr | None]) -> frozenset[str]:
+    """The context variables that any of ``expressions`` reads."""
+    return frozenset(
+        node.name
+        for expr in expressions
+        if expr is not None
+        for node in walk(expr)
+        if isinstance(node, nodes.Variable)
+    )
+
+
+def draws(parts: Iterable[nodes.Node]) -> bool:
+    """Whether any of ``parts`` draws a random number."""
+    return any(isinstance(node, nodes.Draw) for part in parts for node in walk(part))
+
+
+def attributes_only(expressions: Iterable[nodes.Expr]) -> bool:
+    """Whether ``expressions`` read nothing but attributes: they stand still while their session waits."""
+    changing = nodes.PoolRead | nodes.StageRead | nodes.Draw
+    return not any(
+        isinstance(node, changing) or (isinstance(node, nodes.Variable) and node.name != "inf")
+        for expr in expressions
+        for node in walk(expr)
+    )
+
+
+def reads_session(expressions: Iterable[nodes.Expr]) -> bool:
+    """Whether ``expressions`` read an attribute."""
+    return any(isinstance(node, nodes.Attribute) for expr in expressions for node in walk(expr))
