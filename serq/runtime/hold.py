@@ -74,7 +74,7 @@ class Hold:
         self.allocations: list[Allocation] = []
         """Empty while waiting, then one for every pool."""
         self.tracked = False
-        """Whether tokens were computed or loaded in it: then positions are cached, not allocations (R-A-078)."""
+        """Whether tokens were computed or loaded in it: positions are cached, not allocations (R-A-078)."""
         self.resumed = False
         """Whether a growing run of no tokens was executed in it: it had nothing left to compute there."""
         self.previous_position = session.restart_position

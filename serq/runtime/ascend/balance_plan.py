@@ -23,9 +23,7 @@ class RankLoad:
     def of_slots(cls, blocks: Sequence[int], num_running: int) -> RankLoad:
         """A rank as it is published: ``num_running`` running requests, then waiting ones, then zeros."""
         slots = [(count, slot < num_running) for slot, count in enumerate(blocks) if count > 0]
-        return cls(
-            [count for count, runs in slots if runs], [count for count, runs in slots if not runs]
-        )
+        return cls([count for count, runs in slots if runs], [count for count, runs in slots if not runs])
 
     @property
     def blocks(self) -> int:

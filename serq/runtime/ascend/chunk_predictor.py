@@ -36,9 +36,7 @@ class ProfilingChunkConfig:
 
 def profile_lengths(base_chunk_size: int) -> list[int]:
     """The chunk lengths that are timed at start, longest first (V-061)."""
-    return [
-        int(base_chunk_size - step * base_chunk_size / PROFILE_STEPS) for step in range(PROFILE_STEPS)
-    ]
+    return [int(base_chunk_size - step * base_chunk_size / PROFILE_STEPS) for step in range(PROFILE_STEPS)]
 
 
 class ChunkPredictor:

@@ -1,0 +1,220 @@
+"""A program's pools and stages as objects of one run, wired as it declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from serq.errors import RunError
+from serq.ir import nodes
+from serq.runtime.codegen import reading
+from serq.runtime.codegen.model import Model
+from serq.runtime.engine import Engine, grown_allocation
+from serq.runtime.faults import checked_amount
+from serq.runtime.flows import FlowNetwork, FlowStage
+from serq.runtime.hold_queue import ChangingKeyQueue, FixedKeyQueue, HoldQueue
+from serq.runtime.pool import Pool, SpillPlan
+from serq.runtime.random import DrawStream, RandomSource
+from serq.runtime.session import Session
+from serq.runtime.stage import Stage
+from serq.runtime.stations import DelayStation, FifoStation, SharedStation, Station
+from serq.runtime.step_scheduler import StepRules, StepScheduler
+from serq.runtime.world import World
+
+Functions = dict[str, Any]
+"""The generated functions of a program by name."""
+
+
+class Deployment:
+    """The pools and stages of a run by name, one object a member."""
+
+    def __init__(self, model: Model, functions: Functions, world: World, random: RandomSource) -> None:
+        self._model = model
+        self._functions = functions
+        self._world = world
+        self._random = random
+        program = model.program
+        self.pools = {
+            pool.name: tuple(self._pool(pool, i) for i in range(pool.count)) for pool in program.pools
+        }
+        world.pools = [member for members in self.pools.values() for member in members]
+        self._network = FlowNetwork(world.clock, world, program.share or "maxmin")
+        self._crossed = _stages_of_flows(program)
+        self.stages = {
+            stage.name: tuple(self._stage(stage, i) for i in range(stage.count)) for stage in program.stages
+        }
+        self._set_reactions()
+        for pool in program.pools:
+            self._wire(pool)
+
+    def members(self) -> Iterator[Stage]:
+        """All stage members in the order of declaration."""
+        for members in self.stages.values():
+            yield from members
+
+    # --- pools ------------------------------------------------------------------------------------------
+
+    def _pool(self, pool: nodes.Pool, member: int) -> Pool:
+        functions, name = self._functions, self._model.pools[pool.name]
+        queue: HoldQueue = HoldQueue()
+        if pool.queue_by:
+            key = functions[f"queue_key_{name}"]
+            queue = FixedKeyQueue(key) if reading.attributes_only(pool.queue_by) else ChangingKeyQueue(key)
+        spill = () if pool.spill is None else (pool.spill.work, pool.spill.condition)
+        draws = self._random.pool(pool.name, member) if reading.draws((*pool.evict_by, *spill)) else None
+        return Pool(
+            pool.name,
+            member,
+            pool.capacity,
+            pool.block,
+            lifo=pool.preempt == "lifo",
+            queue=queue,
+            evict_key=functions[f"evict_key_{name}"] if pool.evict_by else None,
+            draws=draws,
+            reads_attributes=reading.reads_session((*pool.evict_by, *spill)),
+        )
+
+    def _wire(self, declaration: nodes.Pool) -> None:
+        """Connect a pool with the engines that admit to it and the tier it spills to."""
+        members = self.pools[declaration.name]
+        if declaration.admit_via is not None:
+            for pool in members:
+                pool.admitted_by_engine = True
+            for pool, engine in _paired(members, self.stages[declaration.admit_via]):
+                if isinstance(engine, Engine):
+                    engine.scheduler.queues.append(pool)
+        spill = declaration.spill
+        if spill is None:
+            return
+        name = self._model.pools[declaration.name]
+        tiers = _referenced(self.pools[spill.tier.name], spill.tier.index, len(members))
+        links = _referenced(self.stages[spill.link.name], spill.link.index, len(members))
+        for pool, tier, link in zip(members, tiers, links, strict=True):
+            work, when = self._functions[f"spill_work_{name}"], self._functions[f"spill_when_{name}"]
+            pool.spill = SpillPlan(tier, _sender(link), work, when)
+
+    # --- stages -----------------------------------------------------------------------------------------
+
+    def _stage(self, stage: nodes.Stage, member: int) -> Stage:
+        world, name = self._world, self._model.stages[stage.name]
+        match stage.kind:
+            case nodes.Fifo(servers):
+                return FifoStation(stage.name, member, world, servers)
+            case nodes.Delay():
+                return DelayStation(stage.name, member, world)
+            case nodes.ProcessorSharing(capacity):
+                if stage.name in self._crossed and isinstance(capacity, nodes.Number):
+                    return FlowStage(stage.name, member, world, capacity.value, self._network)
+                draws = self._stage_draws(stage, member)
+                function = self._functions[f"capacity_{name}"]
+                return SharedStation(stage.name, member, world, lambda present: function(present, draws))
+            case nodes.Step():
+                return self._engine(stage, stage.kind, member)
+
+    def _stage_draws(self, stage: nodes.Stage, member: int) -> DrawStream | None:
+        return self._random.stage(stage.name, member) if reading.draws((stage,)) else None
+
+    def _engine(self, stage: nodes.Stage, step: nodes.Step, member: int) -> Engine:
+        world, name = self._world, self._model.stages[stage.name]
+        draws = self._stage_draws(stage, member)
+        functions = self._functions
+
+        def drawing(option: str) -> Callable[[Any], float] | None:
+            function = functions.get(f"{option}_{name}")
+            return None if function is None else lambda totals: function(totals, draws)
+
+        budget = drawing("budget")
+        rules = StepRules(
+            budget=budget,
+            chunk=drawing("chunk"),
+            serve_key=functions.get(f"serve_key_{name}"),
+            serve_only=functions.get(f"serve_only_{name}"),
+            exclusive_prefill=step.exclusive_prefill,
+            order_reads=reading.variables((step.budget, step.chunk, *step.serve_by, step.serve_only)),
+            cost_reads=reading.variables((step.cost,)),
+        )
+        scheduler = StepScheduler(rules, world.holdings, world.run_admitted)
+        memory = None
+        if step.memory is not None:
+            pools = self.pools[step.memory]
+            memory = pools[member if len(pools) > 1 else 0]
+            memory.memory_of.append(scheduler)
+        cost = drawing("cost")
+        assert cost is not None
+        return Engine(stage.name, member, world, scheduler, cost, memory)
+
+    def _set_reactions(self) -> None:
+        """Tell the world which stages act after an instant has settled."""
+        world = self._world
+        for rank, stage in enumerate(self.members()):
+            world.stage_count = rank + 1
+            if isinstance(stage, Engine | SharedStation):
+                stage.rank = 2 * rank
+                world.reacting.append(stage)
+        world.network = self._network
+
+    # --- runs -------------------------------------------------------------------------------------------
+
+    def run(self, session: Session, stage: Station | FlowStage, work: float) -> None:
+        """`run stage (work)` at a station; no work only yields to the other ready sessions (R-A-072)."""
+        if checked_amount(work, f"`run {stage.name}`") > 0.0:
+            stage.start(session, work)
+        else:
+            self._world.wake(session)
+
+    def run_flow(self, session: Session, stages: tuple[FlowStage, ...], work: float) -> None:
+        """`run a, b (work)` (R-B-060)."""
+        names = ", ".join(stage.name for stage in stages)
+        if checked_amount(work, f"`run {names}`") > 0.0:
+            self._network.start(session, work, stages)
+        else:
+            self._world.wake(session)
+
+    def run_tokens(
+        self, session: Session, engine: Engine, tokens: float, decoding: bool, growing: Pool | None
+    ) -> None:
+        """`run engine prefill|decode (tokens)` (R-B-015)."""
+        if checked_amount(tokens, f"`run {engine.name}`") > 0.0:
+            engine.start(session, tokens, decoding, growing)
+            return
+        if growing is not None:
+            grown_allocation(session, growing).hold.resumed = True
+        self._world.wake(session)
+
+
+def _stages_of_flows(program: nodes.Program) -> frozenset[str]:
+    """Stages that some run crosses together with others: all runs there are flows (R-B-060)."""
+    return frozenset(
+        stage.name
+        for node in reading.walk(program)
+        if isinstance(node, nodes.Run) and len(node.stages) > 1
+        for stage in node.stages
+    )
+
+
+def _paired(pools: tuple[Pool, ...], stages: tuple[Stage, ...]) -> Iterable[tuple[Pool, Stage]]:
+    """Families join member by member; a family of one serves every member (R-B-017)."""
+    count = max(len(pools), len(stages))
+    return ((pools[i % len(pools)], stages[i % len(stages)]) for i in range(count))
+
+
+def _referenced(members: tuple[Any, ...], index: nodes.Expr | None, count: int) -> list[Any]:
+    """What each of ``count`` pools refers to: one member for all, or a family member by member."""
+    if isinstance(index, nodes.Number):
+        return [members[int(index.value)]] * count
+    return [members[i % len(members)] for i in range(count)]
+
+
+def _sender(link: Stage) -> Callable[[float], None]:
+    """What starts a job of nobody's on ``link``."""
+    assert isinstance(link, Station | FlowStage)
+
+    def send(work: float) -> None:
+        if not work >= 0.0:
+            raise RunError(
+                f"spill over `{link.name}`: work {work:.10g} is not an amount", code="negative-amount"
+            )
+        if work > 0.0:
+            link.start(None, work)
+
+    return send

@@ -1,0 +1,249 @@
+"""One run of a program: build it, let time pass, and hand over what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+from serq.errors import InterruptedRunError, RunError
+from serq.ir import nodes
+from serq.runtime.clock import Clock
+from serq.runtime.codegen.model import Model, model_of
+from serq.runtime.deployment import Deployment
+from serq.runtime.engine import Engine
+from serq.runtime.faults import locate
+from serq.runtime.hold import HoldPlan
+from serq.runtime.random import RandomSource
+from serq.runtime.records import Records, Series
+from serq.runtime.session import Preempted, Session, session_class
+from serq.runtime.trace import Trace
+from serq.runtime.workload import SessionCode, Workload
+from serq.runtime.world import World
+from serq.source import Diagnostic, SourceMap
+
+Progress = Callable[[float, int], None]
+"""Called with the time reached and the events so far."""
+
+_EVENTS_BETWEEN_PROGRESS = 1_000
+
+
+def simulate(
+    program: nodes.Program,
+    *,
+    seed: int | None = None,
+    horizon: float | None = None,
+    warmup: float | None = None,
+    arrivals: int | None = None,
+    trace: Trace | None = None,
+    source_map: SourceMap | None = None,
+    progress: Progress | None = None,
+) -> Records:
+    """Run ``program`` to its end and return what it recorded.
+
+    ``seed``, ``horizon``, ``warmup`` and ``arrivals`` stand in for the run block; times have the unit of the
+    program. ``trace`` is what the workload replays; ``source_map`` lets messages show the text.
+
+    Raises RunError, with ``records`` up to that instant, when a rule of the language is broken on the way;
+    InterruptedRunError, likewise, at Ctrl-C; DataError for a trace that cannot be replayed.
+    """
+    settings = program.run
+    run = Simulation(
+        program,
+        seed=settings.seed if seed is None else seed,
+        horizon=_horizon(settings.horizon if horizon is None else horizon),
+        warmup=settings.warmup if warmup is None else warmup,
+        arrivals=settings.arrivals if arrivals is None else arrivals,
+        trace=trace,
+    )
+    try:
+        run.run(progress)
+    except RunError as error:
+        locate(error, run.clock.now, run.model, source_map)
+        error.records = run.records(stopped=error.message)
+        raise
+    except KeyboardInterrupt:
+        interrupted = InterruptedRunError("interrupted", time=run.clock.now)
+        interrupted.records = run.records(stopped="interrupted")
+        raise interrupted from None
+    return run.records()
+
+
+def _horizon(value: float | None) -> float:
+    if value is None or not 0.0 < value < inf:
+        raise RunError("a run needs a finite, positive horizon", code="no-horizon")
+    return value
+
+
+class Simulation:
+    """A program bound to one run."""
+
+    def __init__(
+        self,
+        program: nodes.Program,
+        *,
+        seed: int,
+        horizon: float,
+        warmup: float,
+        arrivals: int | None,
+        trace: Trace | None,
+    ) -> None:
+        self.clock = Clock()
+        self.model: Model = model_of(program)
+        self._seed = seed
+        self._horizon = horizon
+        self._warmup = warmup
+        self._limit = arrivals
+        self._series = {name: Series(name) for name in self.model.series}
+        self._world = World(self.clock)
+        random = RandomSource(seed)
+        supplied = self._supplied()
+        functions = self.model.bind(supplied)
+        self._deployment = Deployment(self.model, functions, self._world, random)
+        self._workload = Workload(
+            program.workload,
+            SessionCode(
+                session_class(self.model.attributes),
+                functions["session_statements"],
+                functions["init_block"],
+                functions["turn_block"],
+                self.model.session_draws,
+                self.model.workload_draws,
+            ),
+            self._world,
+            random,
+            trace,
+            functions.get("arrival_gap"),
+            arrivals,
+        )
+        functions.update(
+            {self.model.pools[name]: members for name, members in self._deployment.pools.items()},
+            **{self.model.stages[name]: members for name, members in self._deployment.stages.items()},
+            begin_turn=self._workload.begin_turn,
+            run=self._deployment.run,
+            run_flow=self._deployment.run_flow,
+            run_tokens=self._deployment.run_tokens,
+        )
+
+    def _supplied(self) -> dict[str, object]:
+        """What the generated code calls."""
+        holdings = self._world.holdings
+        names: dict[str, object] = {
+            "clock": self.clock,
+            "HoldPlan": HoldPlan,
+            "Preempted": Preempted,
+            "count_statements": self._world.count_statements,
+        }
+        for name in ("join", "leave", "grow", "load", "drop", "release"):
+            names[name] = getattr(holdings, name)
+        for name, python in self.model.series.items():
+            names[python] = self._recorder(self._series[name])
+        return names
+
+    def _recorder(self, series: Series) -> Callable[[Session, float], None]:
+        """What appends a sample to ``series``, from warm-up on (R-A-100)."""
+        clock, warmup = self.clock, self._warmup
+        value, time = series.values.append, series.times.append
+        number, turn = series.sessions.append, series.turns.append
+
+        def record(session: Session, sample: float) -> None:
+            now = clock.now
+            if now >= warmup:
+                value(sample)
+                time(now)
+                number(session.number)
+                turn(session.a_turn_no)
+
+        return record
+
+    # --- time -------------------------------------------------------------------------------------------
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Let time pass until the horizon, or until the arrivals that were asked for are gone (R-B-092)."""
+        world, clock, horizon = self._world, self.clock, self._horizon
+        if self._warmup > 0.0:
+            clock.at(self._warmup, self._end_warmup)
+        self._workload.begin()
+        world.settle()
+        world.react()
+        advance = world.advance
+        countdown = _EVENTS_BETWEEN_PROGRESS
+        while not self._drained() and advance(horizon):
+            countdown -= 1
+            if countdown == 0:
+                countdown = _EVENTS_BETWEEN_PROGRESS
+                if progress is not None:
+                    progress(clock.now, world.events)
+        self._finish()
+
+    def _drained(self) -> bool:
+        return self._limit is not None and self._workload.complete() and self._world.live == 0
+
+    def _finish(self) -> None:
+        """Set the clock to the end of the run (R-B-092)."""
+        clock, limit = self.clock, self._limit
+        if limit is None:
+            clock.now = self._horizon
+            return
+        if not self._workload.complete():
+            clock.now = self._horizon
+            raise RunError(
+                f"only {self._workload.arrivals} of {limit} sessions arrived before the horizon",
+                code="not-drained",
+            )
+        if self._world.live:
+            clock.now = self._horizon
+            raise RunError(f"{self._world.live} sessions were still live at the horizon", code="not-drained")
+        if clock.now <= self._warmup:
+            raise RunError("all sessions ended before the warm-up was over", code="drained-in-warmup")
+
+    def _end_warmup(self) -> None:
+        """Statistics begin here (R-B-003, R-B-091)."""
+        now = self.clock.now
+        self._world.reset()
+        self._workload.turns = 0
+        for pool in self._world.pools:
+            pool.reset(now)
+        for stage in self._deployment.members():
+            stage.reset(now)
+
+    # --- what it leaves behind --------------------------------------------------------------------------
+
+    def records(self, stopped: str | None = None) -> Records:
+        """Everything recorded up to now."""
+        now, world = self.clock.now, self._world
+        span = now - self._warmup if now > self._warmup else inf
+        stages = list(self._deployment.members())
+        for pool in world.pools:
+            pool.account(now)
+        for stage in stages:
+            stage.account(now)
+        return Records(
+            horizon=self._horizon,
+            end=now,
+            warmup=self._warmup,
+            seed=self._seed,
+            events=world.events,
+            arrivals=self._workload.arrivals,
+            ended=world.ended,
+            turns=self._workload.turns,
+            mean_live=world.live_time() / span,
+            series=self._series,
+            stages=[stage.row(span) for stage in stages],
+            pools=[pool.row(span) for pool in world.pools],
+            warnings=self._warnings(),
+            stopped=stopped,
+        )
+
+    def _warnings(self) -> list[Diagnostic]:
+        """What the run made look unintended."""
+        return [
+            Diagnostic(
+                "engine-never-ran",
+                f"{engine.number} run(s) wait at `{engine.name}`, which never had an iteration",
+                owner=f"stage `{engine.name}`",
+                severity="warning",
+                help="its budget gives no tokens, or the memory that its runs grow into is full",
+            )
+            for engine in self._deployment.members()
+            if isinstance(engine, Engine) and engine.number and not engine.iterations
+        ]

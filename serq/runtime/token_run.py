@@ -1,0 +1,84 @@
+"""A `run` of tokens at an engine, and the batch of one iteration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from serq.runtime.hold import Allocation
+    from serq.runtime.session import Session
+
+
+class TokenRun:
+    """A resident of an engine: a session that runs `prefill` or `decode` there (R-B-020 to R-B-029)."""
+
+    __slots__ = (
+        "admission",
+        "advanced",
+        "decoding",
+        "growing",
+        "held",
+        "joined",
+        "order",
+        "others",
+        "remaining",
+        "schedulable",
+        "session",
+        "tokens",
+    )
+
+    def __init__(self, session: Session, tokens: float, decoding: bool, joined: float, order: int) -> None:
+        self.session = session
+        self.remaining = tokens
+        """Tokens still to be computed; real-valued (R-B-027)."""
+        self.decoding = decoding
+        self.joined = joined
+        self.order = order
+        self.admission = session.admission
+        self.tokens = 0.0
+        """Tokens of the iteration that is formed or under way."""
+        self.advanced = False
+        """Whether tokens of it are computed."""
+        self.schedulable = True
+        """False while it waits for memory, and once it is gone."""
+        self.growing: Allocation | None = None
+        """The allocation that must reach position + tokens before tokens are granted (R-B-044)."""
+        self.held: Allocation | None = None
+        """What the session holds of the engine's memory, innermost (R-B-039)."""
+        self.others: tuple[Allocation, ...] = ()
+        """What it holds of it in outer holds."""
+
+    def memory_units(self) -> float:
+        """Units of the engine's memory that the session holds."""
+        total = 0.0 if self.held is None else self.held.units
+        for allocation in self.others:
+            total += allocation.units
+        return total
+
+
+class TokenBatch:
+    """The iteration that an engine forms: what is served, and the totals that expressions read (R-B-033)."""
+
+    __slots__ = (
+        "attention",
+        "decoders",
+        "kv_decode",
+        "kv_prefill",
+        "preempted",
+        "prefilled",
+        "residents",
+        "served",
+        "tokens",
+    )
+
+    def __init__(self) -> None:
+        self.served: list[TokenRun] = []
+        """Runs with tokens, in the order in which they were served (R-B-028)."""
+        self.preempted = False
+        self.residents = 0.0
+        self.decoders = 0.0
+        self.tokens = 0.0
+        self.prefilled = 0.0
+        self.kv_decode = 0.0
+        self.kv_prefill = 0.0
+        self.attention = 0.0

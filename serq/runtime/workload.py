@@ -1,0 +1,185 @@
+"""Who arrives, and what they bring: arrivals, `init` and `turn` blocks, traces (R-B-070 to R-B-083)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, isfinite
+
+from serq.errors import DataError, RunError
+from serq.ir import nodes
+from serq.runtime.clock import Clock
+from serq.runtime.random import DrawStream, RandomSource
+from serq.runtime.session import Session
+from serq.runtime.trace import Trace
+from serq.runtime.world import World
+
+_GENERATIONS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCode:
+    """The generated code of sessions, and what it draws."""
+
+    session: type[Session]
+    statements: Callable[[Session], object]
+    init: Callable[[Session], None]
+    turn: Callable[[Session], None]
+    session_draws: bool
+    workload_draws: bool
+
+
+class Workload:
+    """Brings sessions into the world. With ``limit``, exactly that many (R-B-092)."""
+
+    def __init__(
+        self,
+        declaration: nodes.Workload,
+        code: SessionCode,
+        world: World,
+        random: RandomSource,
+        trace: Trace | None,
+        gap: Callable[[DrawStream], float] | None,
+        limit: int | None,
+    ) -> None:
+        self.arrivals = 0
+        """Sessions that have arrived; the next serial number (R-B-073)."""
+        self.turns = 0
+        self._declaration = declaration
+        self._code = code
+        self._world = world
+        self._clock: Clock = world.clock
+        self._random = random
+        self._gaps = random.arrivals()
+        self._trace = trace
+        self._gap = gap
+        self._limit = inf if limit is None else limit
+        self._schedule: list[tuple[float, int]] = []
+        """Arrivals of `arrive trace` that are still to come, the next one last: time, trace session."""
+        if trace is not None and not trace.sessions:
+            raise DataError("the trace has no sessions")
+        if trace is None and (declaration.ordered or declaration.trace is not None):
+            raise DataError(f"the program replays the trace {declaration.trace!r}, and none was given")
+
+    def complete(self) -> bool:
+        """Whether all arrivals that were asked for have come."""
+        return self.arrivals >= self._limit
+
+    # --- arrivals ---------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Let the first sessions arrive, or plan the first arrival (R-B-070)."""
+        match self._declaration.arrive:
+            case nodes.Batch(count) | nodes.Closed(count):
+                for _ in range(int(count)):
+                    self._arrive()
+                if isinstance(self._declaration.arrive, nodes.Closed):
+                    self._world.on_session_end = self._replace
+            case nodes.Poisson():
+                self._clock.at(0.0, self._open_arrival)
+            case nodes.Renewal():
+                self._clock.at(self._next_time(), self._open_arrival)
+            case nodes.Traced(speed):
+                self._plan_trace(speed)
+
+    def _arrive(self, generation: int = 0, replayed: int | None = None) -> None:
+        """One session arrives: it gets its number, its part of the trace, and runs `init` (R-B-072)."""
+        code = self._code
+        number = self.arrivals
+        self.arrivals += 1
+        session = code.session(number)
+        session.born = self._clock.now
+        session.generation = generation
+        self._assign_rows(session, replayed)
+        self._assign_draws(session)
+        session.statements = code.statements(session)  # type: ignore[assignment]
+        code.init(session)
+        self._world.admit_to_world(session)
+
+    def _replace(self, ended: Session) -> None:
+        """`closed`: a new session at the instant one ends (R-B-070)."""
+        generation = ended.generation + 1 if ended.born == self._clock.now else 0
+        if generation > _GENERATIONS_AT_ONCE:
+            raise RunError(
+                f"{_GENERATIONS_AT_ONCE:,} sessions ended at the instant of their arrival: no time passes",
+                session=ended.number,
+                code="no-time-passes",
+            )
+        self._arrive(generation)
+
+    def _open_arrival(self) -> None:
+        self._arrive()
+        if not self.complete():
+            self._clock.at(self._next_time(), self._open_arrival)
+
+    def _next_time(self) -> float:
+        arrive = self._declaration.arrive
+        now = self._clock.now
+        if isinstance(arrive, nodes.Poisson):
+            return now + self._gaps.exp(0, 1.0 / arrive.rate) if arrive.rate > 0.0 else inf
+        assert self._gap is not None
+        gap = self._gap(self._gaps)
+        if not (gap > 0.0 and isfinite(gap)):
+            raise RunError(
+                f"the gap to the next arrival is {gap:.10g}: it must be positive", code="gap-not-positive"
+            )
+        return now + gap
+
+    def _plan_trace(self, speed: float) -> None:
+        """`arrive trace (k)`: every trace session at its own time, the first at 0, k times as fast."""
+        trace = self._trace
+        if trace is None or trace.times is None:
+            raise DataError("`arrive trace` needs a trace with times")
+        first = min(trace.times)
+        planned = sorted(((time - first) / speed, index) for index, time in enumerate(trace.times))
+        self._schedule = planned[::-1]
+        self._plan_traced_arrival()
+
+    def _plan_traced_arrival(self) -> None:
+        if self._schedule and not self.complete():
+            time, index = self._schedule.pop()
+            self._clock.at(time, lambda: self._traced_arrival(index))
+
+    def _traced_arrival(self, index: int) -> None:
+        self._arrive(replayed=index)
+        self._plan_traced_arrival()
+
+    # --- what sessions bring ----------------------------------------------------------------------------
+
+    def _assign_rows(self, session: Session, replayed: int | None) -> None:
+        """Which trace session an arriving session replays (R-B-081, R-B-083)."""
+        trace = self._trace
+        if trace is None:
+            return
+        if replayed is not None:
+            index = replayed
+        elif self._declaration.ordered:
+            index = session.number % trace.sessions
+        else:
+            index = self._random.trace(session.number).index(0, trace.sessions)
+        session.row = trace.first_row[index]
+        session.rows_end = trace.first_row[index + 1]
+
+    def _assign_draws(self, session: Session) -> None:
+        if self._code.session_draws:
+            session.draws = self._random.session(session.number, session.turn)
+        if self._code.workload_draws:
+            session.workload_draws = self._random.workload(session.number, session.turn)
+
+    def begin_turn(self, session: Session) -> None:
+        """`turn;`: the next number, the next row of the trace, the `turn` block (R-A-090, R-B-081)."""
+        session.turn += 1
+        session.a_turn_no += 1.0
+        self.turns += 1
+        self._assign_draws(session)
+        trace = self._trace
+        if trace is not None:
+            row = session.row
+            if row < session.rows_end:
+                session.a_new = trace.new[row]
+                session.a_out = trace.out[row]
+                session.a_think = trace.think[row]
+                session.a_forced = trace.forced[row]
+                session.row = row + 1
+            session.a_more = 1.0 if session.row < session.rows_end else 0.0
+        self._code.turn(session)
