@@ -10,6 +10,7 @@ import msgspec
 
 from serq.errors import CompileError
 from serq.ir.nodes import IR_VERSION, Program
+from serq.ir.validate import validate
 from serq.source import Diagnostic
 
 _WORDS: Final = {math.inf: "inf", -math.inf: "-inf"}
@@ -37,9 +38,13 @@ def decode(data: bytes) -> Program:
         message = f"this IR file has version {version!r}, and this serq reads version {IR_VERSION}"
         raise _refused("E502", message, "compile its program text again")
     try:
-        return msgspec.convert(_replaced(plain, _read), Program)
+        program = msgspec.convert(_replaced(plain, _read), Program)
     except (msgspec.ValidationError, RecursionError, OverflowError) as error:
         raise _refused("E503", f"this IR file does not hold a program: {_reason(error)}") from None
+    errors = [problem.diagnostic for problem in validate(program) if problem.severity == "error"]
+    if errors:
+        raise CompileError(errors)
+    return program
 
 
 def _parsed(data: bytes) -> Any:

@@ -20,6 +20,7 @@ from serq.grammar.link.files import Loader, read
 from serq.grammar.link.sections import Sections
 from serq.grammar.link.statements import Statements
 from serq.ir import nodes as ir
+from serq.ir.validate import validate
 from serq.source import Diagnostic, SourceFile, SourceMap
 
 __all__ = ["Linked", "Loader", "link_program"]
@@ -53,11 +54,13 @@ def link_program(
     context = Context(diagnostics=files.diagnostics, unreadable=files.unreadable)
     try:
         program = _link(context, files.items, sets or {})
+        _judge(context, program)
     except TooLargeError:
         program = None
     if program is None or context.diagnostics:
         raise CompileError(_in_order(context.diagnostics))
-    return Linked(program, SourceMap(source, context.statement_places()))
+    places = SourceMap(source, context.statement_places())
+    return Linked(program, places, tuple(_in_order(context.warnings)))
 
 
 def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | float]) -> ir.Program:
@@ -99,6 +102,14 @@ def _block(context: Context, statements: Statements, declared: Declared, word: s
     context.position, section = declared.sections[word]
     context.defs_above = context.position
     return statements.block(section.block)
+
+
+def _judge(context: Context, program: ir.Program) -> None:
+    """Report what is wrong with the program as a whole, at the places of the nodes to blame."""
+    complete = not context.diagnostics
+    for problem in validate(program):
+        if complete or not problem.whole:
+            context.report(problem.diagnostic, context.origin(problem.node, problem.part))
 
 
 def _in_order(diagnostics: list[Diagnostic]) -> list[Diagnostic]:

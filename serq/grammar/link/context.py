@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from serq.grammar import ast
@@ -55,6 +55,7 @@ class Context:
     """Everything that is known about one program while it is linked."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
     origins: dict[tuple[int, str], Origin] = field(default_factory=dict)
     """(id of an IR node, field or empty) -> where it was written."""
     constants: dict[str, float] = field(default_factory=dict)
@@ -80,20 +81,27 @@ class Context:
     _alive: list[Node] = field(default_factory=list)
     """Keeps ids from being used twice."""
 
-    def error(
-        self, code: str, message: str, place: Place, *, help: str | None = None, notes: tuple[str, ...] = ()
-    ) -> None:
+    def error(self, code: str, message: str, place: Place, *, help: str | None = None) -> None:
         """Report a mistake."""
-        notes += tuple(f"in the body spliced in at {_position(call)}" for call in reversed(self.calls))
-        diagnostic = Diagnostic(code, message, place.source, place.span, help=help, notes=notes)
-        if diagnostic not in self.diagnostics:
-            self.diagnostics.append(diagnostic)
+        self.report(Diagnostic(code, message, help=help), Origin(place, self.calls))
 
-    def fail(
-        self, code: str, message: str, place: Place, *, help: str | None = None, notes: tuple[str, ...] = ()
-    ) -> UnlinkableError:
+    def report(self, diagnostic: Diagnostic, origin: Origin | None) -> None:
+        """Keep a diagnostic, with the place of what it is about."""
+        if origin is not None:
+            notes = tuple(f"in the body spliced in at {_position(call)}" for call in reversed(origin.calls))
+            place = origin.place
+            diagnostic = replace(diagnostic, source=place.source, span=place.span, owner=None, notes=notes)
+        kept = self.diagnostics if diagnostic.severity == "error" else self.warnings
+        if diagnostic not in kept:
+            kept.append(diagnostic)
+
+    def origin(self, node: Node, part: str) -> Origin | None:
+        """Where a node, or a field of it, was written."""
+        return self.origins.get((id(node), part)) or self.origins.get((id(node), ""))
+
+    def fail(self, code: str, message: str, place: Place, *, help: str | None = None) -> UnlinkableError:
         """Report a mistake and give what is raised for it."""
-        self.error(code, message, place, help=help, notes=notes)
+        self.error(code, message, place, help=help)
         return UnlinkableError()
 
     def mark(self, node: N, place: Place, part: str = "") -> N:

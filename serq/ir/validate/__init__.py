@@ -1,0 +1,38 @@
+"""What every program must obey, whoever wrote it: a person, a tool, a JSON file.
+
+Checks are by subject: ``structure`` (numbering, depth), ``declarations``, ``session`` (statements),
+``expressions`` (what may be read when), ``staleness`` (the header lint), ``progress`` (time that stands
+still), ``suspicion`` (warnings).
+"""
+
+from __future__ import annotations
+
+from serq.ir.nodes import Program
+from serq.ir.validate.declarations import Declarations
+from serq.ir.validate.expressions import Expressions
+from serq.ir.validate.index import Index
+from serq.ir.validate.problem import Findings, Problem
+from serq.ir.validate.progress import Progress
+from serq.ir.validate.session import Session
+from serq.ir.validate.staleness import Staleness
+from serq.ir.validate.structure import check_depth, check_structure
+from serq.ir.validate.suspicion import Suspicion
+
+__all__ = ["Problem", "validate"]
+
+
+def validate(program: Program) -> tuple[Problem, ...]:
+    """Everything that is wrong with a program, and what looks unintended; each names the node to blame."""
+    findings = Findings()
+    check_depth(program, findings)
+    if findings.problems:
+        return tuple(findings.problems)
+    index = Index(program)
+    expressions = Expressions(index, findings)
+    check_structure(index, findings)
+    Declarations(index, findings, expressions).check()
+    Session(index, findings, expressions).check()
+    Staleness(index, findings).check()
+    Progress(index, findings).check()
+    Suspicion(index, findings).check()
+    return tuple(findings.problems)

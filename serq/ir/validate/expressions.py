@@ -1,0 +1,158 @@
+"""What expressions may read, and when (R-A-026 to R-A-033)."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from serq.ir.fold import constant
+from serq.ir.limits import MAX_MEMBERS
+from serq.ir.moments import VARIABLES, Moment, readable_at
+from serq.ir.nodes import (
+    Aggregate,
+    Attribute,
+    Call,
+    Draw,
+    Expr,
+    Local,
+    Node,
+    Number,
+    PoolRead,
+    PoolRef,
+    Stage,
+    StageRead,
+    StageRef,
+    Step,
+    Variable,
+)
+from serq.ir.printer import number, reference
+from serq.ir.validate.index import Index, declared
+from serq.ir.validate.problem import Findings
+from serq.ir.walk import children
+
+ARITIES: Final = {
+    **dict.fromkeys(("abs", "floor", "ceil", "sqrt", "exp", "ln", "det", "bernoulli"), 1),
+    **dict.fromkeys(("min", "max", "pow", "uniform", "erlang", "h2"), 2),
+}
+"""Function or distribution -> how many arguments it takes; `exp` is both, with one (R-A-026, R-B-103)."""
+
+
+class Expressions:
+    """Checks one expression after another."""
+
+    def __init__(self, index: Index, findings: Findings) -> None:
+        self._index = index
+        self._findings = findings
+
+    def check_all(self, expressions: tuple[Expr, ...], moment: Moment) -> None:
+        """Several expressions of one moment."""
+        for expression in expressions:
+            self.check(expression, moment)
+
+    def check(self, node: Expr | None, moment: Moment, bound: frozenset[str] = frozenset()) -> None:
+        """An expression that is evaluated at a moment, inside aggregates that bind names."""
+        if node is None:
+            return
+        match node:
+            case Number() if math.isnan(node.value):
+                self._findings.error("E401", "NaN is not a number of a program", node)
+            case Attribute():
+                self._attribute(node, moment)
+            case Variable():
+                self._variable(node, moment)
+            case Local() if node.name not in bound:
+                self._findings.error("E401", f"no aggregate binds `{node.name}` here", node, whole=True)
+            case Call():
+                self._arity(node, node.function, len(node.arguments))
+            case Draw():
+                self._draw(node, moment)
+            case PoolRead() | StageRead():
+                self._read(node, moment, bound)
+                return
+            case Aggregate():
+                self._count(node)
+                self.check(node.count, moment, bound)
+                self.check(node.body, moment, bound | {node.variable})
+                return
+        for child in children(node):
+            self.check(child, moment, bound)  # type: ignore[arg-type]
+
+    # --- names ---
+
+    def _attribute(self, node: Attribute, moment: Moment) -> None:
+        name, rights = node.name, moment.rights
+        if name not in self._index.attributes:
+            self._findings.error("E401", f"no statement assigns the attribute `{name}`", node, whole=True)
+        if not rights.attributes:
+            message = f"`{name}` is an attribute of a session, and there is no session in {rights.label}"
+            self._findings.error("E403", message, node)
+        elif name in self._index.hidden and not rights.hidden:
+            message = f"`{name}` is hidden from the deployment, and {rights.label} reads it"
+            self._findings.error("E404", message, node)
+
+    def _variable(self, node: Variable, moment: Moment) -> None:
+        if node.name not in VARIABLES:
+            self._findings.error("E401", f"unknown context variable `{node.name}`", node)
+        elif moment not in VARIABLES[node.name]:
+            message = f"`{node.name}` has no value in {moment.rights.label}"
+            self._findings.error("E402", message, node, help=f"it can be read in {readable_at(node.name)}")
+
+    def _draw(self, node: Draw, moment: Moment) -> None:
+        self._arity(node, f"~{node.distribution}", len(node.arguments))
+        if not moment.rights.draws:
+            message = f"{moment.rights.label} may not draw"
+            self._findings.error("E405", message, node, help="`set` an attribute to the draw and read that")
+
+    def _arity(self, node: Node, name: str, given: int) -> None:
+        wanted = ARITIES[name.removeprefix("~")]
+        if given != wanted:
+            self._findings.error("E401", f"`{name}` takes {wanted} arguments, not {given}", node)
+
+    def _count(self, node: Aggregate) -> None:
+        count = constant(node.count)
+        if count is not None and not (0 <= count <= MAX_MEMBERS and count == int(count)):
+            message = f"an aggregate goes over a whole number of members, not {number(count)}"
+            self._findings.error("E420", message, node.count)
+
+    # --- pools and stages ---
+
+    def _read(self, node: PoolRead | StageRead, moment: Moment, bound: frozenset[str]) -> None:
+        ref = node.pool if isinstance(node, PoolRead) else node.stage
+        self.reference(ref, moment, bound)
+        if not moment.rights.live:
+            message = f"{moment.rights.label} reads constants and draws only, not `{node.function}(…)`"
+            self._findings.error("E406", message, node)
+        target = declared(self._index, ref)
+        if target is None:
+            return
+        if node.function == "blocksize" and not isinstance(target, Stage) and target.block is None:
+            self._findings.error("E411", f"pool `{target.name}` has no `block`", node)
+        if node.function == "budget_left" and isinstance(target, Stage) and not isinstance(target.kind, Step):
+            self._findings.error("E411", f"`{target.name}` is no step stage and has no budget", node)
+        if node.function == "price":
+            self._findings.error("E208", "`price` is not modelled", node)
+
+    def reference(self, ref: PoolRef | StageRef, moment: Moment, bound: frozenset[str] = frozenset()) -> None:
+        """A pool or stage, and the member it means (R-A-031)."""
+        what = "pool" if isinstance(ref, PoolRef) else "stage"
+        target = declared(self._index, ref)
+        if target is None:
+            self._findings.error("E401", f"unknown {what} `{ref.name}`", ref, whole=True)
+        elif ref.index is None and target.count > 1:
+            message = f"`{ref.name}` is a family of {target.count}: say which member"
+            self._findings.error("E409", message, ref, help=f"write `{ref.name}[…]`")
+        elif ref.index is not None:
+            self._member(ref, ref.index, target.count)
+        self.check(ref.index, moment, bound)
+
+    def _member(self, ref: PoolRef | StageRef, index: Expr, count: int) -> None:
+        value = constant(index)
+        if value is None:
+            return
+        if not (math.isfinite(value) and value == int(value)):
+            message = f"`{reference(ref)}`: an index is a whole number, not {number(value)}"
+            self._findings.error("E410", message, index)
+        elif not 0 <= value < count:
+            members = "0" if count == 1 else f"0 to {count - 1}"
+            message = f"`{reference(ref)}` is out of range: `{ref.name}` has the members {members}"
+            self._findings.error("E410", message, index)

@@ -1,0 +1,144 @@
+"""Warnings: what is legal and probably not meant."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+from serq.ir.fold import constant
+from serq.ir.nodes import (
+    Aggregate,
+    Attribute,
+    Binary,
+    Block,
+    Call,
+    Conditional,
+    Draw,
+    Expr,
+    Hold,
+    HoldUnit,
+    Node,
+    Number,
+    PoolRef,
+    Set,
+    StageRef,
+    Unary,
+)
+from serq.ir.printer import expression, number, reference
+from serq.ir.validate.index import Index, blocks
+from serq.ir.validate.problem import Findings
+from serq.ir.walk import children, descendants
+
+_WHOLE_FUNCTIONS = frozenset({"floor", "ceil"})
+_PASSING_FUNCTIONS = frozenset({"min", "max", "abs"})
+
+
+class Suspicion:
+    """Looks through a legal program."""
+
+    def __init__(self, index: Index, findings: Findings) -> None:
+        self._index = index
+        self._findings = findings
+
+    def check(self) -> None:
+        """Holds without a cache that read one, indices that lose a fraction, holds that never fit."""
+        with self._findings.inside("session"):
+            self._block(self._index.program.session)
+        for node in descendants(self._index.program):
+            if isinstance(node, PoolRef | StageRef) and node.index is not None:
+                self._index_of(node, node.index)
+
+    # --- holds without `cache` (R-A-082) ---
+
+    def _block(self, block: Block) -> None:
+        for node in block:
+            if isinstance(node, Hold):
+                self._hold(node)
+            for inner in blocks(node):
+                self._block(inner)
+
+    def _hold(self, node: Hold) -> None:
+        for unit in node.units:
+            self._never_fits(unit)
+        if node.cache is not None:
+            return
+        if node.reuse is not None:
+            message = "this hold reuses what is cached and keeps nothing: it has no `cache` clause"
+            self._findings.warning("W602", message, node.reuse, help="add `cache (…)` behind its body")
+        header = [e for unit in node.units for e in (unit.pool, unit.units, unit.reserve)]
+        for part in (*header, *node.body):
+            read = None if part is None else _cached_read(part)
+            if read is not None:
+                message = "`cached` is read in a hold that keeps nothing: it has no `cache` clause"
+                self._findings.warning("W602", message, read, help="add `cache (…)` behind its body")
+                return
+
+    def _never_fits(self, unit: HoldUnit) -> None:
+        pool = self._index.pools.get(unit.pool.name)
+        amounts = [constant(e) for e in (unit.units, unit.reserve) if e is not None]
+        if pool is None:
+            return
+        for amount in amounts:
+            if amount is not None and amount < math.inf and _rounded(amount, pool.block) > pool.capacity:
+                what = f"{number(amount)} units never fit into `{reference(unit.pool)}`"
+                message = f"{what} of {number(pool.capacity)}: every session is rejected here"
+                self._findings.warning("W604", message, unit)
+
+    # --- indices (R-A-031) ---
+
+    def _index_of(self, ref: PoolRef | StageRef, index: Expr) -> None:
+        if constant(index) is None and self._fractional(index, self._fractional_attributes):
+            message = f"the index `{expression(index)}` of `{ref.name}` may have a fraction, which is cut off"
+            self._findings.warning("W603", message, index, help="write `floor(…)` where that is meant")
+
+    @cached_property
+    def _fractional_attributes(self) -> frozenset[str]:
+        """The attributes that some `set` gives a value with a fraction."""
+        sets = [node for node in self._index.all_statements if isinstance(node, Set)]
+        found: frozenset[str] = frozenset()
+        while True:
+            more = found | {node.attribute for node in sets if self._fractional(node.value, found)}
+            if more == found:
+                return found
+            found = more
+
+    def _fractional(self, node: Expr, attributes: frozenset[str]) -> bool:
+        """Whether a value probably has a fraction at times."""
+        match node:
+            case Number():
+                return math.isfinite(node.value) and node.value != int(node.value)
+            case Attribute():
+                return node.name in attributes
+            case Draw():
+                return node.distribution not in ("bernoulli", "det")
+            case Unary():
+                return node.operator == "-" and self._fractional(node.operand, attributes)
+            case Binary():
+                operands = any(self._fractional(side, attributes) for side in (node.left, node.right))
+                return node.operator == "/" or (node.operator in ("+", "-", "*") and operands)
+            case Conditional():
+                return any(self._fractional(side, attributes) for side in (node.then, node.otherwise))
+            case Call():
+                if node.function in _PASSING_FUNCTIONS:
+                    return any(self._fractional(argument, attributes) for argument in node.arguments)
+                return node.function not in _WHOLE_FUNCTIONS and node.function != "pow"
+            case Aggregate():
+                return self._fractional(node.body, attributes)
+            case _:
+                return False
+
+
+def _cached_read(node: Node) -> Node | None:
+    """Where `cached` is read under a node, not inside a hold of its own."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Attribute) and current.name == "cached":
+            return current
+        if not isinstance(current, Hold):
+            stack.extend(children(current))
+    return None
+
+
+def _rounded(units: float, block: float | None) -> float:
+    return units if block is None or block == math.inf else math.ceil(units / block) * block
