@@ -1,0 +1,53 @@
+"""The shipped parsing tables are those of the grammar, and they load at once."""
+
+from __future__ import annotations
+
+import io
+import time
+import zlib
+from typing import Any
+
+from lark import Lark
+
+from serq.grammar import tables
+
+
+def canonical(lark: Lark) -> Any:
+    """The automaton with its states numbered in the order of reaching them, which the grammar determines."""
+    table = lark.parser.parser._parse_table  # type: ignore[attr-defined]
+    start = table.start_states["program"]
+    numbers, waiting, rows = {start: 0}, [start], []
+    while waiting:
+        state = waiting.pop(0)
+        row = {}
+        for symbol, (action, target) in sorted(table.states[state].items()):
+            if action.name == "Shift":
+                if target not in numbers:
+                    numbers[target] = len(numbers)
+                    waiting.append(target)
+                row[symbol] = numbers[target]
+            else:
+                row[symbol] = (
+                    repr(target.origin),
+                    repr(target.expansion),
+                    target.alias,
+                    repr(target.options),
+                )
+        rows.append(row)
+    terminals = sorted((t.name, t.pattern.to_regexp(), t.priority) for t in lark.terminals)
+    return rows, terminals, sorted(lark.lexer_conf.ignore)
+
+
+def test_the_shipped_tables_are_those_of_the_grammar() -> None:
+    made = Lark.load(io.BytesIO(zlib.decompress(tables.make())))
+    assert canonical(made) == canonical(tables.load()), "run `python -m serq.grammar.tables`"
+
+
+def test_loading_takes_less_than_a_tenth_of_a_second() -> None:
+    times = []
+    for _ in range(5):
+        tables.load.cache_clear()
+        start = time.perf_counter()
+        tables.load()
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.1
