@@ -39,4 +39,5 @@ def pointed(diagnostic: Diagnostic) -> str:
 
 def in_session(statements: str, declarations: str = "") -> str:
     """A program of one session."""
-    return f"{declarations}\nworkload {{ arrive batch(1); }}\nsession {{\n{statements}\n}}\nrun {{ horizon 10; }}\n"
+    run = "run { horizon 10; }"
+    return f"{declarations}\nworkload {{ arrive batch(1); }}\nsession {{\n{statements}\n}}\n{run}\n"
