@@ -35,10 +35,16 @@ class _Source:
         self._engine = engine
         self._connector = connector
         self._spec = spec
-        self._longest_prompt = engine["max_model_len"] - 1
+        self._limit = engine["max_model_len"] - 1
+        self._longest_prompt = self._limit
         self._block = draw.pick([g["block_size"] for g in engine["groups"] if "block_size" in g] or [16])
         self._gap = draw.pick((0, 300, 1500, 6000))
         self._longest_output = draw.pick((3, 12, 40, 80))
+        self._grows = draw.chance(theme.growth)
+        if self._grows:
+            self._longest_output = max(8, self._longest_prompt // 2)
+            self._longest_prompt = max(4, self._longest_prompt // 6)
+            self._gap = draw.pick((0, 300))
         self._prefixes = [draw.near(self._block, self._longest_prompt) for _ in range(draw.between(1, 3))]
         # Requests that share a block whose load fails, or fail in one step, end in an unspecified order.
         self._ends_on_failure = (connector or {}).get("load_failure_policy") == "fail"
@@ -49,7 +55,8 @@ class _Source:
     def next_request(self) -> Json:
         draw = self._draw
         self._time += 0 if draw.chance(0.3) else draw.between(0, 2 * self._gap)
-        max_tokens = draw.skewed(1, self._longest_output)
+        lengths = draw.between if self._grows else draw.skewed
+        max_tokens = lengths(1, self._longest_output)
         request: Json = {"id": f"r{len(self._made)}", "t": self._time, "prompt": 0, "max_tokens": max_tokens}
         self._draw_prompt(request)
         if self._engine.get("policy") == "priority":
@@ -88,11 +95,11 @@ class _Source:
         """Start with the earlier request's prompt and (some of) its outputs; False if that is too long."""
         draw = self._draw
         length = earlier["prompt"] + draw.between(0, earlier["max_tokens"])
-        if length + 1 > self._longest_prompt:
+        if length + 1 > self._limit:
             return False
         request["continues"] = {"id": earlier["id"], "len": length}
         own = draw.skewed(0, 2 * self._block + 4)
-        request["prompt"] = min(length + own, self._longest_prompt)
+        request["prompt"] = min(length + own, self._limit)
         self._time += draw.pick((0, 5, 20)) * self._gap
         request["t"] = self._time
         return True
@@ -106,6 +113,4 @@ class _Source:
                 request["stop"]["count"] = draw.between(2, 4)
         if draw.chance(0.12):
             # Beyond the longest sequence the real scheduler does not stop a request, and then fails.
-            request["min_tokens"] = draw.between(
-                0, min(max_tokens, self._longest_prompt + 1 - request["prompt"])
-            )
+            request["min_tokens"] = draw.between(0, min(max_tokens, self._limit + 1 - request["prompt"]))

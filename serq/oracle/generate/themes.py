@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Probabilities of the features of a scenario, and the weights of the layouts of its KV cache."""
+    """Probabilities of the features of a scenario, and the weights of the layouts of its KV cache.
+
+    Growth means short prompts and long outputs: many requests are admitted and then outgrow the pool.
+    """
 
     name: str
     weight: float
@@ -23,6 +26,7 @@ class Theme:
     control: float = 0.15
     cadence: float = 0.05
     tight_knobs: float = 0.3
+    growth: float = 0.1
 
 
 _WINDOWS = {
@@ -51,6 +55,8 @@ THEMES = (
     Theme("knobs", 1.0, tight_knobs=1.0, cadence=0.5),
     Theme("overlap", 2.0, asynchronous=1.0, speculative=0.7, pressure=0.95),
     Theme("drafts", 1.5, speculative=1.0, pressure=0.7, tight_knobs=0.5),
+    Theme("growth", 1.5, layouts=_ANY, asynchronous=0.6, speculative=0.4, pressure=1.0, growth=1.0),
+    Theme("growth", 1.5, layouts=_ANY, asynchronous=0.6, speculative=0.4, pressure=1.0, growth=1.0),
     Theme("sharing", 1.0, sharing=1.0, pressure=0.8),
     Theme("windows", 2.0, layouts=_WINDOWS, pressure=0.7, sharing=0.8),
     Theme("states", 2.0, layouts=_STATES, pressure=0.7, sharing=0.8),
