@@ -1,1 +1,1 @@
-"""Recorded schedules of real engines: replay, comparison, capture."""
+"""Recorded decisions of a real scheduler: read them, replay them in our model, tell where the two differ."""
