@@ -10,6 +10,7 @@ from serq.cli.fmt import fmt
 from serq.cli.ir import ir
 from serq.cli.run import run
 from serq.cli.trace import trace
+from serq.oracle.commands import oracle
 
 
 @click.group(cls=ExitingGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,5 +19,5 @@ def main() -> None:
     """Run LLM serving deployments written as short programs (.sq)."""
 
 
-for command in (run, check, ir, fmt, trace):
+for command in (run, check, ir, fmt, trace, oracle):
     main.add_command(command)

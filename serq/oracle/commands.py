@@ -1,22 +1,22 @@
-"""The commands ``serq oracle …``."""
+"""The commands ``serq oracle …``: errors are raised as ``SerqError`` for the command line to show."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from serq.errors import SerqError
     from serq.oracle.compare import Difference
 
 _FILE = click.Path(path_type=Path)
+_ELSEWHERE: dict[str, Any] = {"ignore_unknown_options": True, "help_option_names": []}
 
 
 @click.group()
 def oracle() -> None:
-    """Replay recorded scheduler traces in our model and compare."""
+    """Replay recorded scheduler traces in our model and compare; record new ones."""
 
 
 @oracle.command()
@@ -29,16 +29,14 @@ def check(paths: tuple[Path, ...]) -> None:
     from serq.errors import SerqError
     from serq.oracle.files import find_files
 
-    try:
-        files = find_files(paths)
-    except SerqError as error:
-        _fail(error)
+    files = find_files(paths)
     identical = 0
     for file in files:
         try:
             difference = _check_file(file)
         except SerqError as error:
-            click.echo(f"{error}" if str(file) in str(error) else f"{file}: {error}")
+            text = str(error)
+            click.echo(text if text.startswith(str(file)) else f"{file}: {text}")
             continue
         if difference is None:
             identical += 1
@@ -65,21 +63,16 @@ def replay_command(file: Path, output: Path | None) -> None:
     """Print the trace of the scenario in FILE, replayed in our model, as JSON."""
     import json
 
-    from serq.errors import SerqError
-    from serq.oracle.files import read_scenario
+    from serq.oracle.files import read_scenario, write_oracle
     from serq.oracle.replay import replay
     from serq.oracle.scenario import parse_scenario
 
-    try:
-        scenario = read_scenario(file)
-        trace = replay(parse_scenario(scenario, str(file)))
-        if output is None:
-            click.echo(json.dumps(trace, separators=(",", ":")))
-            return
-        text = json.dumps({"scenario": scenario, "trace": trace}, separators=(",", ":"))
-        output.write_text(text + "\n", encoding="utf-8")
-    except (SerqError, OSError) as error:
-        _fail(error)
+    scenario = read_scenario(file)
+    trace = replay(parse_scenario(scenario, str(file)))
+    if output is None:
+        click.echo(json.dumps(trace, separators=(",", ":")))
+    else:
+        write_oracle(output, scenario, trace)
 
 
 @oracle.command()
@@ -90,37 +83,33 @@ def replay_command(file: Path, output: Path | None) -> None:
 @click.option("--width", type=click.IntRange(min=30), default=100, help="Characters in a line.")
 def show(file: Path, ours: bool, start: int, end: int | None, width: int) -> None:
     """Print the steps of FILE as a table: requests as rows, steps as columns."""
-    from serq.errors import SerqError
+    from serq.errors import UsageError
     from serq.oracle.table import LEGEND, step_table
 
-    try:
-        trace = _full_trace(file, ours)
-    except SerqError as error:
-        _fail(error)
+    trace = _full_trace(file, ours)
+    steps = trace["steps"]
     last = start + 59 if end is None else end
-    steps = trace["steps"][start : last + 1]
-    if not steps:
-        click.echo(f"no step {start}: the trace has {len(trace['steps'])}")
-        return
-    click.echo(step_table(steps, trace["requests"], width=width))
+    if not steps[start : last + 1]:
+        raise UsageError(f"no step from {start} to {last}: the trace has {len(steps)} steps")
+    click.echo(step_table(steps, trace["requests"], start, last + 1, width=width))
     click.echo(f"\n{LEGEND}")
-    if end is None and last + 1 < len(trace["steps"]):
-        click.echo(f"steps {start} to {last} of {len(trace['steps'])}; see --from and --to")
+    if end is None and last + 1 < len(steps):
+        click.echo(f"steps {start} to {last} of {len(steps)}; see --from and --to")
 
 
 def _full_trace(file: Path, ours: bool) -> dict[str, Any]:
     """The trace to show: the recorded one, or ours if there is none, if it is a digest, or if asked for."""
     import msgspec
 
-    from serq.oracle.files import read_json, read_scenario
+    from serq.oracle.files import read_json, scenario_in, trace_in
     from serq.oracle.replay import replay
     from serq.oracle.scenario import TraceOptions, parse_scenario
 
     data = read_json(file)
-    trace = data.get("trace") if isinstance(data, dict) else None
-    if isinstance(trace, dict) and "columns" not in trace and not ours:
+    trace = trace_in(data)
+    if trace is not None and "columns" not in trace and not ours:
         return trace
-    scenario = parse_scenario(read_scenario(file), str(file))
+    scenario = parse_scenario(scenario_in(data), str(file))
     return replay(msgspec.structs.replace(scenario, trace=TraceOptions()))
 
 
@@ -130,14 +119,10 @@ def _full_trace(file: Path, ours: bool) -> dict[str, Any]:
 @click.option("--context", type=click.IntRange(min=0), default=3, help="Steps shown before the difference.")
 def diff(expected: Path, got: Path, context: int) -> None:
     """Print the first difference between the traces in two files, with the steps before it."""
-    from serq.errors import SerqError
     from serq.oracle.compare import first_difference
     from serq.oracle.files import read_trace
 
-    try:
-        one, other = read_trace(expected), read_trace(got)
-    except SerqError as error:
-        _fail(error)
+    one, other = read_trace(expected), read_trace(got)
     difference = first_difference(one, other)
     if difference is None:
         click.echo("identical")
@@ -153,16 +138,27 @@ def _print_context(file: Path, trace: dict[str, Any], step: int, context: int) -
     from serq.oracle.table import step_table
 
     first = max(0, step - context)
-    steps = trace["steps"][first : step + 1]
     click.echo(f"\n{file}, steps {first} to {step}:")
-    if steps and isinstance(steps[0], dict):
-        click.echo(step_table(steps, trace["requests"]))
-    else:
-        for values in steps:
-            click.echo("  " + " ".join(str(value) for value in values))
+    if "columns" not in trace:
+        click.echo(step_table(trace["steps"], trace["requests"], first, step + 1))
+        return
+    for values in trace["steps"][first : step + 1]:
+        click.echo("  " + " ".join(str(value) for value in values))
 
 
-def _fail(error: SerqError | OSError) -> NoReturn:
-    """Say what is wrong and leave with the error's exit status."""
-    click.echo(f"error: {error}", err=True)
-    raise SystemExit(getattr(error, "exit_code", 1))
+@oracle.command(context_settings=_ELSEWHERE)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def capture(arguments: tuple[str, ...]) -> None:
+    """Record traces of scenarios with an installed vLLM (see capture --help)."""
+    from serq.oracle.capture.command import main
+
+    raise SystemExit(main(arguments))
+
+
+@oracle.command(context_settings=_ELSEWHERE)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def generate(arguments: tuple[str, ...]) -> None:
+    """Write random scenarios (see generate --help)."""
+    from serq.oracle.generate.command import main
+
+    raise SystemExit(main(arguments))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -40,28 +41,61 @@ def read_json(path: Path) -> Any:
         return msgspec.json.decode(data)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{path}: not JSON: {error}") from error
+
+
+def scenario_in(data: Any) -> Any:
+    """The scenario of decoded oracle data, or ``data`` itself where it holds just a scenario."""
+    return data["scenario"] if isinstance(data, dict) and "scenario" in data else data
+
+
+def trace_in(data: Any) -> dict[str, Any] | None:
+    """The trace of decoded oracle data, or ``data`` itself where it is one; None if there is none."""
+    trace = data.get("trace") if isinstance(data, dict) and "steps" not in data else data
+    if isinstance(trace, dict) and _is_trace(trace):
+        return trace
+    return None
+
+
+def _is_trace(trace: dict[str, Any]) -> bool:
+    steps, requests = trace.get("steps"), trace.get("requests")
+    return (
+        isinstance(steps, list)
+        and all(isinstance(step, list if "columns" in trace else dict) for step in steps)
+        and isinstance(requests, list)
+        and all(isinstance(request, dict) for request in requests)
+    )
 
 
 def read_oracle(path: Path) -> tuple[Any, dict[str, Any]]:
     """(scenario, trace) of an oracle file, decoded. Raises DataError if it is none."""
     data = read_json(path)
-    if not isinstance(data, dict) or "scenario" not in data or not isinstance(data.get("trace"), dict):
-        raise DataError(f"{path}: not an oracle file: it needs 'scenario' and 'trace'")
-    return data["scenario"], data["trace"]
+    trace = trace_in(data) if isinstance(data, dict) and "scenario" in data else None
+    if trace is None:
+        raise DataError(f"{path}: not an oracle file: needs a scenario, and a trace with steps and requests")
+    return data["scenario"], trace
 
 
 def read_scenario(path: Path) -> Any:
     """The decoded scenario of an oracle file, or of a file that holds just a scenario."""
-    data = read_json(path)
-    return data["scenario"] if isinstance(data, dict) and "scenario" in data else data
+    return scenario_in(read_json(path))
 
 
 def read_trace(path: Path) -> dict[str, Any]:
     """The trace of an oracle file, or of a file that holds just a trace. Raises DataError if it has none."""
-    data = read_json(path)
-    trace = data.get("trace", data) if isinstance(data, dict) else None
-    if not isinstance(trace, dict) or "steps" not in trace:
-        raise DataError(f"{path}: holds no trace")
+    trace = trace_in(read_json(path))
+    if trace is None:
+        raise DataError(f"{path}: holds no trace with steps and requests")
     return trace
+
+
+def write_oracle(path: Path, scenario: Any, trace: dict[str, Any]) -> None:
+    """Write an oracle file, gzipped if its name ends in ``.gz``. Raises DataError if that cannot be."""
+    data = (json.dumps({"scenario": scenario, "trace": trace}, separators=(",", ":")) + "\n").encode()
+    if path.suffix == ".gz":
+        data = gzip.compress(data, 9, mtime=0)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error}") from error

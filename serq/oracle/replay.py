@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, TypeVar
 
 from serq.errors import RunError
 from serq.oracle.connector import ScriptedConnector
@@ -31,6 +31,7 @@ from serq.runtime.vllm.tokens import PrefixHasher
 
 MAX_STEPS = 400_000
 _UNDECIDED_POLL = 1000
+AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 def replay(scenario: Scenario) -> dict[str, Any]:
@@ -52,6 +53,7 @@ class Replay:
         self.stalled = False
         self._runs: deque[Run] = deque()
         self._messages = _messages(scenario, _hasher(config))
+        self._aborts = deque((t, m) for t, m in self._messages if isinstance(m, AbortRequest))
 
     def run(self) -> dict[str, Any]:
         """Replay to the end."""
@@ -61,7 +63,7 @@ class Replay:
 
     def advance(self) -> bool:
         """Take one turn of the engine; False when nothing is left to happen."""
-        self._intake()
+        self.core.intake(_take_due(self._messages, self.now))
         turn = self.core.turn(self.now)
         if isinstance(turn, Launch):
             run = self.worker.launch(turn.step, self.now)
@@ -75,17 +77,15 @@ class Replay:
             self._finish(self._runs.popleft())
         return True
 
-    def _intake(self) -> None:
-        """Hand the core everything that has happened by now."""
-        due = []
-        while self._messages and self._messages[0][0] <= self.now:
-            due.append(self._messages.popleft()[1])
-        self.core.intake(due)
-
     def _finish(self, run: Run) -> None:
-        """Let the oldest step end; aborts that came while it ran go before its output."""
+        """Let the oldest step end; aborts that came while it ran go before its output.
+
+        As in the recorder an abort is tried twice: here, at the end of the first step that ends at or
+        after its time, and when it is taken in. That tells when one comes before its request.
+        """
         self.now = max(self.now, run.end)
-        self._intake()
+        due = _take_due(self._aborts, self.now)
+        self.core.intake(abort for abort in due if abort.request_id in self.scheduler.requests)
         output = self.worker.result(run, self.now)
         outputs = self.core.finish(output, self.now)
         self.recorder.finished(run, output, outputs, self.now)
@@ -104,6 +104,14 @@ class Replay:
             return False
         self.core.wake()
         return True
+
+
+def _take_due(messages: deque[tuple[int, AnyMessage]], now: int) -> list[AnyMessage]:
+    """Take out those of ``messages`` that have happened by ``now``."""
+    due = []
+    while messages and messages[0][0] <= now:
+        due.append(messages.popleft()[1])
+    return due
 
 
 def _hasher(config: EngineConfig) -> PrefixHasher | None:

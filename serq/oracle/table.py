@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 LEGEND = (
-    "tokens per step; + admitted, > resumed, /d of them drafts, x preempted, . waiting or without a share, "
-    "! ended"
+    "tokens; + admitted, > resumed, /n of them drafts, x preempted, . waits, - runs without a share, ! ended"
 )
 
 _MARKS = {"n": "+", "r": ">", "c": ""}
@@ -15,12 +14,14 @@ _MARKS = {"n": "+", "r": ">", "c": ""}
 Step = dict[str, Any]
 
 
-def step_table(steps: Sequence[Step], requests: Sequence[dict[str, Any]], *, width: int = 100) -> str:
-    """The table of ``steps``, broken into parts no wider than ``width`` characters."""
-    rows = _rows(steps, requests)
+def step_table(
+    steps: Sequence[Step], requests: Sequence[dict[str, Any]], start: int, end: int, *, width: int = 100
+) -> str:
+    """The table of ``steps[start:end]``, broken into parts no wider than ``width`` characters."""
+    rows = _rows(steps[start:end], requests, _running_after(steps[:start]))
     label = max(len(name) for name, _ in rows)
     parts = []
-    for columns in _parts(rows, len(steps), width - label):
+    for columns in _parts(rows, len(rows[0][1]), width - label):
         lines = [
             name.ljust(label) + "".join(cells[column].rjust(size) for column, size in columns)
             for name, cells in rows
@@ -29,10 +30,21 @@ def step_table(steps: Sequence[Step], requests: Sequence[dict[str, Any]], *, wid
     return "\n\n".join(parts)
 
 
-def _rows(steps: Sequence[Step], requests: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+def _running_after(steps: Iterable[Step]) -> set[str]:
+    """Ids admitted and neither preempted nor ended with an output in ``steps``."""
+    running: set[str] = set()
+    for step in steps:
+        running.update(row[0] for row in step["s"])
+        running.difference_update(step.get("pre", ()), step.get("done", ()))
+    return running
+
+
+def _rows(
+    steps: Sequence[Step], requests: Sequence[dict[str, Any]], running: set[str]
+) -> list[tuple[str, list[str]]]:
     rows = [("step", [str(step["i"]) for step in steps]), ("t", [str(step["t"]) for step in steps])]
     for request in requests:
-        cells = [_cell(request, step) for step in steps]
+        cells = _cells(request, steps, request["id"] in running)
         if any(cells):
             rows.append((request["id"], cells))
     rows.append(("tokens", [str(step["tok"]) for step in steps]))
@@ -49,18 +61,24 @@ def _hits(step: Step) -> Iterable[tuple[str, list[int]]]:
     return ((name, hit) for name, hit in step.get("hit", {}).items() if any(hit))
 
 
-def _cell(request: dict[str, Any], step: Step) -> str:
-    """What ``step`` did for ``request``; empty before its arrival and after its end."""
-    name = request["id"]
-    ended = "!" if name in step.get("done", ()) else ""
-    for who, tokens, kind, _, drafts in step["s"]:
-        if who == name:
-            return f"{_MARKS[kind]}{tokens}{f'/{drafts}' if drafts else ''}{ended}"
-    if name in step.get("pre", ()):
-        return "x"
-    finish = request["finish"]
-    here = request["arrival"] <= step["t"] and (finish is None or step["t"] < finish)
-    return "." + ended if here else ended
+def _cells(request: dict[str, Any], steps: Sequence[Step], runs: bool) -> list[str]:
+    """What each step did for ``request``; empty before its arrival and after its end."""
+    name, finish = request["id"], request["finish"]
+    cells = []
+    for step in steps:
+        share = next((row for row in step["s"] if row[0] == name), None)
+        ended = "!" if name in step.get("done", ()) else ""
+        if share is not None:
+            _, tokens, kind, _, drafts = share
+            runs = True
+            cells.append(f"{_MARKS[kind]}{tokens}{f'/{drafts}' if drafts else ''}{ended}")
+        elif name in step.get("pre", ()):
+            runs = False
+            cells.append("x" + ended)
+        else:
+            here = request["arrival"] <= step["t"] and (finish is None or step["t"] < finish)
+            cells.append((("-" if runs else ".") if here else "") + ended)
+    return cells
 
 
 def _parts(

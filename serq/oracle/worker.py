@@ -6,12 +6,11 @@ Everything comes from the scenario's script; a step of ``tok > 0`` tokens and ``
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from serq.errors import DataError
 from serq.oracle.connector import Load, ScriptedConnector
 from serq.oracle.scenario import Scenario
-from serq.runtime.vllm.kv_cache_manager import KVCacheManager
 from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_output import ModelOutput, ScheduledRequest, SchedulerOutput
 
@@ -132,15 +131,11 @@ class TransferScript:
         output.finished_recving = sorted({load.request_id for load in loaded if load.is_async})
         output.finished_sending = sorted({request_id for end, request_id in self._sends if end <= now})
         self._sends = [entry for entry in self._sends if entry[0] > now]
-        output.invalid_block_ids = {
-            self._failed_block(load.request_id, load.failed_block)
-            for load in loaded
-            if load.failed_block is not None and load.request_id in self._scheduler.requests
-        }
+        output.invalid_block_ids = set(self._failed_blocks(loaded))
 
-    def _failed_block(self, request_id: str, index: int) -> int:
-        manager: KVCacheManager = self._scheduler.kv_cache_manager
-        table = manager.block_ids(request_id)[0]
-        if index >= len(table):
-            raise DataError(f"request {request_id!r}: the script fails block {index} of {len(table)}")
-        return table[index]
+    def _failed_blocks(self, loaded: list[Load]) -> Iterator[int]:
+        """The blocks whose load fails, by their place in the first group's table, where they still are."""
+        for load in loaded:
+            if load.failed_block is not None and load.request_id in self._scheduler.requests:
+                table = self._scheduler.kv_cache_manager.block_ids(load.request_id)[0]
+                yield from table[load.failed_block : load.failed_block + 1]
