@@ -133,8 +133,9 @@ class Diagnostic:
     def _excerpt(source: SourceFile, span: Span) -> list[str]:
         number, column = source.position(span.start)
         line = source.line(number)
-        before = "".join("\t" if char == "\t" else " " for char in line[: column - 1])
         width = max(1, min(span.end - span.start, len(line) - column + 1))
+        line, column, width = _window(line, column, width)
+        before = "".join("\t" if char == "\t" else " " for char in line[: column - 1])
         gutter = " " * len(str(number))
         return [f" {number} | {line}", f" {gutter} | {before}{'^' * width}"]
 
@@ -153,6 +154,22 @@ class Diagnostic:
         if self.notes:
             out["notes"] = list(self.notes)
         return out
+
+
+EXCERPT_WIDTH = 120
+"""Characters of a line that a message shows."""
+
+
+def _window(line: str, column: int, width: int) -> tuple[str, int, int]:
+    """The part of a long line around the place in question; the column and the width in it."""
+    if len(line) <= EXCERPT_WIDTH:
+        return line, column, width
+    start = max(0, min(column - 1 - EXCERPT_WIDTH // 3, len(line) - EXCERPT_WIDTH))
+    part = line[start : start + EXCERPT_WIDTH]
+    left = "…" if start else ""
+    right = "…" if start + EXCERPT_WIDTH < len(line) else ""
+    column += len(left) - start
+    return left + part + right, column, min(width, len(left) + len(part) - column + 1)
 
 
 @dataclass(frozen=True)

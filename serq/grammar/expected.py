@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from lark import Token
 
 from serq.grammar.names import STATEMENT_WORDS, closest
-from serq.grammar.tokens import span_of
+from serq.grammar.tokens import retired, span_of
 from serq.source import Diagnostic, SourceFile, Span
 
 _ITEMS: Final = ("let", "def", "use", "pool", "stage", "workload", "session", "server", "share", "run")
@@ -33,6 +34,7 @@ STARTS: Final = {key: frozenset(word.upper() for word in words) for key, (_, wor
 AFTER_BLOCK: Final = frozenset({"ELSE", "CACHE", "LEASE", "SEMICOLON"})
 """What goes on with a statement behind its block."""
 
+_ALL_STARTS: Final = frozenset().union(*STARTS.values())
 _PUNCTUATION: Final = {
     "SEMICOLON": ";",
     "COMMA": ",",
@@ -48,83 +50,128 @@ _PUNCTUATION: Final = {
 _OPERATORS: Final = frozenset(
     {"OR", "AND", "COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "CARET", "QMARK", "TILDE", "NOT"}
 )
-_STATEMENT_ENDS: Final = frozenset({"SEMICOLON", "LBRACE", "RBRACE"})
+_FOREIGN: Final = {
+    "if": "a choice is written `branch (…) { … } else { … }`",
+    "while": "`loop { … }` repeats until the session ends; leave it with `branch (…) { end; }`",
+    "for": "`loop { … }` repeats until the session ends; leave it with `branch (…) { end; }`",
+    "return": "a session ends with `end;`",
+    "break": "a loop is left with `end;`, which ends the session",
+    "wait": "to let time pass, `run` work at a `delay` stage",
+    "sleep": "to let time pass, `run` work at a `delay` stage",
+}
+"""Words of other languages that begin no statement here, and what to write."""
 
 
-def describe(
-    source: SourceFile,
-    token: Token,
-    before: list[Token],
-    opened: Token | None,
-    accepted: set[str],
-) -> Diagnostic:
-    """The message about ``token``, which cannot be read here.
+@dataclass(frozen=True)
+class Situation:
+    """Where reading stopped."""
 
-    Args:
-        source: the text.
-        token: the first token that does not fit; ``$END`` at the end of the text.
-        before: the tokens in front of it.
-        opened: the `{` of the innermost open block.
-        accepted: the terminals that would fit.
-    """
-    place = span_of(token)
-    if token.type == "$END":
-        return _unfinished(source, place, opened, accepted)
-    previous = before[-1] if before else None
-    special = _special(token, before, accepted)
-    if special is not None:
-        message, help_ = special
-        return Diagnostic("E110", message, source, place, help=help_)
-    unknown = _unknown_word(token, before, accepted)
+    source: SourceFile
+    token: Token
+    """The first token that does not fit; ``$END`` at the end of the text."""
+    before: list[Token]
+    """The tokens in front of it, back to where its statement, option or item began, and one more."""
+    opened: Token | None
+    """The `{` of the innermost open block."""
+    accepted: set[str]
+    """The terminals that would fit."""
+    starts_line: bool
+
+    @property
+    def misses_semicolon(self) -> bool:
+        """Whether a `;` was forgotten: it would fit, and what stands here begins something new."""
+        begins = self.starts_line or self.token.type in _ALL_STARTS | {"RBRACE"}
+        return "SEMICOLON" in self.accepted and begins
+
+
+def describe(at: Situation) -> Diagnostic:
+    """The message about the token that does not fit."""
+    place = span_of(at.token)
+    if at.token.type == "$END":
+        return _unfinished(at)
+    if at.token.type == "ADMIT" and "NAME" in at.accepted:
+        code, message, advice = retired(at.token)
+        return Diagnostic(code, message, at.source, place, help=advice)
+    unknown = _unknown_word(at)
     if unknown is not None:
         culprit, message, help_ = unknown
-        return Diagnostic("E111", message, source, span_of(culprit), help=help_)
-    if accepted == {"SEMICOLON"} and previous is not None:
-        end = span_of(previous).end
-        return Diagnostic("E112", f"`;` is missing before `{token}`", source, Span(end, end + 1))
-    return Diagnostic("E110", f"expected {phrase(accepted)}, found `{token}`", source, place)
+        return Diagnostic("E111", message, at.source, span_of(culprit), help=help_)
+    if at.misses_semicolon and at.before:
+        end = span_of(at.before[-1]).end
+        return Diagnostic("E112", f"`;` is missing behind `{at.before[-1]}`", at.source, Span(end, end + 1))
+    special = _special(at)
+    if special is not None:
+        return Diagnostic("E110", special[0], at.source, place, help=special[1])
+    return Diagnostic("E110", f"expected {phrase(at.accepted)}, found `{at.token}`", at.source, place)
 
 
-def _unfinished(source: SourceFile, end: Span, opened: Token | None, accepted: set[str]) -> Diagnostic:
-    if opened is None:
-        message = f"the text ends too early: expected {phrase(accepted)}"
-        return Diagnostic("E113", message, source, end)
-    return Diagnostic(
-        "E113", "this block is not closed: the text ends before its `}`", source, span_of(opened)
-    )
+def _unfinished(at: Situation) -> Diagnostic:
+    if at.opened is not None:
+        message = "this block is not closed: the text ends before its `}`"
+        return Diagnostic("E113", message, at.source, span_of(at.opened))
+    message = f"the text ends too early: expected {phrase(at.accepted)}"
+    end = span_of(at.before[-1]).end if at.before else 0
+    return Diagnostic("E113", message, at.source, Span(end, end + 1))
 
 
-def _special(token: Token, before: list[Token], accepted: set[str]) -> tuple[str, str | None] | None:
+def _special(at: Situation) -> tuple[str, str | None] | None:
     """Mistakes with an explanation of their own."""
-    if token.type == "COMPARE" and "AND" in accepted:
+    kind, accepted = at.token.type, at.accepted
+    after_block = bool(at.before) and at.before[-1].type == "RBRACE"
+    if kind == "COMPARE" and "AND" in accepted:
         return "comparisons do not chain", "write `a < b && b < c`"
-    if token.type == "EQUAL" and "COMPARE" in accepted:
+    if kind == "EQUAL" and "COMPARE" in accepted:
         return "`=` assigns and cannot stand in an expression", "comparison is `==`"
-    if token.type == "SEMICOLON" and before and before[-1].type == "RBRACE":
+    if kind == "SEMICOLON" and after_block:
         return "a `;` does not follow this block", "remove it; there is no empty statement"
-    if token.type == "ADMIT" and "NAME" in accepted:
-        return "`admit` is a word kept out of use and cannot be a name", "choose another name"
+    if kind == "SEMICOLON" and accepted & PLACEHOLDERS.keys():
+        return "nothing stands before this `;`", "remove it; there is no empty statement"
+    if kind == "RBRACE" and "BAD_ITEM" in accepted:
+        return "this `}` closes nothing", None
     return None
 
 
-def _unknown_word(
-    token: Token, before: list[Token], accepted: set[str]
-) -> tuple[Token, str, str | None] | None:
+def _unknown_word(at: Situation) -> tuple[Token, str, str | None] | None:
     """A word where only certain words can stand, such as a misspelt option."""
-    calls = accepted == {"LPAR"} and before and before[-1].type == "NAME"
-    if calls and (len(before) == 1 or before[-2].type in _STATEMENT_ENDS):
-        culprit = before[-1]
-        return culprit, f"`{culprit}` does not begin a statement", _nearest(str(culprit), STATEMENT_WORDS)
-    if not str(token)[:1].isidentifier():
+    first = _first_word(at)
+    if first is not None:
+        help_ = _FOREIGN.get(first.value) or _nearest(first.value, STATEMENT_WORDS)
+        if at.token.type == "EQUAL":
+            help_ = f"an assignment is written `set {first} = …`"
+        return first, f"`{first}` does not begin a statement", help_
+    word = str(at.token)
+    if not word[:1].isidentifier():
         return None
     for placeholder, (what, words) in PLACEHOLDERS.items():
-        if placeholder in accepted:
-            help_ = _nearest(str(token), words) or f"one begins with {_words(words)}"
-            return token, f"`{token}` does not begin {what}", help_
-    if accepted and not accepted & (_PUNCTUATION.keys() | {"NAME", "NUMBER"}):
-        words = tuple(sorted(name.lower() for name in accepted))
-        return token, f"expected {_words(words)}, found `{token}`", _nearest(str(token), words)
+        if placeholder in at.accepted:
+            help_ = _nearest(word, words) or f"one begins with {_words(words)}"
+            return at.token, f"`{word}` does not begin {what}", help_
+    if at.accepted and not at.accepted & (_PUNCTUATION.keys() | {"NAME", "NUMBER"}):
+        words = tuple(sorted(name.lower() for name in at.accepted))
+        return at.token, f"expected {_words(words)}, found `{word}`", _nearest(word, words)
     return None
+
+
+def _first_word(at: Situation) -> Token | None:
+    """The word that a statement begins with, where it was read as the use of a def and cannot be one."""
+    if len(at.before) < 2 or at.before[1].type != "NAME" or at.before[0].type not in _BOUNDARIES:
+        return None
+    bare = len(at.before) == 2 and at.accepted == {"LPAR"}
+    blocked = at.token.type == "LBRACE" and at.before[-1].type == "RPAR" and at.accepted == {"SEMICOLON"}
+    return at.before[1] if bare or blocked else None
+
+
+_BOUNDARIES: Final = frozenset({"SEMICOLON", "LBRACE", "RBRACE"})
+
+
+def statement_before(tokens: list[Token], index: int) -> list[Token]:
+    """The tokens in front of one, back to the boundary of its statement and that boundary itself."""
+    start = index
+    while start > 0 and index - start < 50:
+        start -= 1
+        if tokens[start].type in _BOUNDARIES and start < index - 1:
+            break
+    return tokens[start:index]
 
 
 def _nearest(word: str, words: Iterable[str]) -> str | None:
@@ -135,11 +182,13 @@ def _nearest(word: str, words: Iterable[str]) -> str | None:
 def phrase(accepted: set[str]) -> str:
     """A set of terminals as a person would say it."""
     parts = [what for placeholder, (what, _) in PLACEHOLDERS.items() if placeholder in accepted]
-    if not parts and "NUMBER" in accepted:
-        parts.append("an expression")
-    elif not parts and "NAME" in accepted:
-        parts.append("a name")
     names = accepted - _OPERATORS - PLACEHOLDERS.keys() - {"$END", "NUMBER", "NAME"}
+    if parts:
+        names &= _PUNCTUATION.keys()
+    elif "NUMBER" in accepted:
+        parts.append("an expression")
+    elif "NAME" in accepted:
+        parts.append("a name")
     if "NAME" in accepted:
         names &= _PUNCTUATION.keys() - {"LPAR"}
     parts.extend(f"`{_PUNCTUATION.get(name) or name.lower()}`" for name in sorted(names, key=_rank))

@@ -15,7 +15,7 @@ from lark.parsers.lalr_parser_state import ParserState
 
 from serq.grammar import expected, tables
 from serq.grammar.nesting import too_deep
-from serq.grammar.tokens import span_of, tokenize
+from serq.grammar.tokens import Tokens, span_of, tokenize
 from serq.source import Diagnostic, SourceFile, Span
 
 MAX_MISTAKES = 25
@@ -39,7 +39,7 @@ def parse(source: SourceFile) -> Parsed:
     lexed = tokenize(source, tables.load())
     if not lexed.readable_to_the_end:
         return Parsed(None, lexed.diagnostics)
-    parsed = _Parser(source, lexed.tokens, lexed.diagnostics).run()
+    parsed = _Parser(source, lexed).run()
     deep = parsed.tree and too_deep(source, parsed.tree)
     if deep:
         parsed.diagnostics.append(deep)
@@ -48,15 +48,16 @@ def parse(source: SourceFile) -> Parsed:
 
 
 class _Parser:
-    def __init__(self, source: SourceFile, tokens: list[Token], diagnostics: list[Diagnostic]) -> None:
+    def __init__(self, source: SourceFile, lexed: Tokens) -> None:
         self._source = source
+        self._lexed = lexed
         end = len(source.text)
-        self._tokens = [*tokens, Token("$END", "", end, end_pos=end)]
+        self._tokens = [*lexed.tokens, Token("$END", "", end, end_pos=end)]
         self._state: ParserState[Any] = tables.load().parse_interactive().parser_state
         self._states = self._state.parse_conf.parse_table.states
         self._next = 0
         self._open: list[int] = []
-        self._parsed = Parsed(None, diagnostics)
+        self._parsed = Parsed(None, lexed.diagnostics)
         self._mistakes = 0
 
     def run(self) -> Parsed:
@@ -87,22 +88,25 @@ class _Parser:
     def _recover(self, token: Token) -> bool:
         """Report a mistake and find a place to go on; False where there is none."""
         self._mistakes += 1
-        accepted = self._accepted()
-        self._report(token, accepted)
+        at = expected.Situation(
+            source=self._source,
+            token=token,
+            before=expected.statement_before(self._tokens, self._next),
+            opened=self._tokens[self._open[-1]] if self._open else None,
+            accepted=self._accepted(),
+            starts_line=self._starts_line(self._next),
+        )
+        if self._next not in self._lexed.gaps:
+            self._parsed.diagnostics.append(expected.describe(at))
         if token.type == "$END" or self._mistakes >= MAX_MISTAKES:
             return False
-        if "SEMICOLON" in accepted and self._starts_line_or_block_end(self._next):
+        if at.misses_semicolon:
             self._state.feed_token(Token("SEMICOLON", ";", token.start_pos, end_pos=token.start_pos))
             return True
         placeholder = self._pop_to_list()
         self._skip(placeholder)
         self._state.feed_token(Token(placeholder, "", token.start_pos, end_pos=token.start_pos))
         return True
-
-    def _report(self, token: Token, accepted: set[str]) -> None:
-        before = self._tokens[max(0, self._next - 2) : self._next]
-        opened = self._tokens[self._open[-1]] if self._open else None
-        self._parsed.diagnostics.append(expected.describe(self._source, token, before, opened, accepted))
 
     def _accepted(self) -> set[str]:
         """The terminals that would be read here."""
@@ -169,6 +173,3 @@ class _Parser:
             return True
         between = Span(span_of(self._tokens[index - 1]).end, span_of(self._tokens[index]).start)
         return "\n" in self._source.text[between.start : between.end]
-
-    def _starts_line_or_block_end(self, index: int) -> bool:
-        return self._starts_line(index) or self._tokens[index].type == "RBRACE"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lark import Lark, Token
 
@@ -21,6 +21,8 @@ class Tokens:
     """The tokens that a parser can read, and what was wrong with the others."""
 
     tokens: list[Token]
+    gaps: set[int]
+    """The numbers of the tokens in front of which something unreadable was left out."""
     diagnostics: list[Diagnostic]
     readable_to_the_end: bool
     """False where the rest of the text is lost, as behind a comment that is never closed."""
@@ -34,7 +36,7 @@ def span_of(token: Token) -> Span:
 
 def tokenize(source: SourceFile, lark: Lark) -> Tokens:
     """All tokens of a text (R-A-001 to R-A-004); broken ones are reported and mended or left out."""
-    result = Tokens([], [], True)
+    result = Tokens([], set(), [], True)
     depth = 0
     previous: Token | None = None
     for token in lark.lex(source.text):
@@ -44,14 +46,15 @@ def tokenize(source: SourceFile, lark: Lark) -> Tokens:
             code, message, help_ = problem
             result.diagnostics.append(Diagnostic(code, message, source, span_of(token), help=help_))
         if token.type == "UNCLOSED_COMMENT":
-            return Tokens(result.tokens, result.diagnostics, False)
+            return replace(result, readable_to_the_end=False)
         if token.type == "BAD_CHARACTER":
+            result.gaps.add(len(result.tokens))
             continue
         depth += (token.type in _OPENING) - (token.type in _CLOSING)
         if depth > MAX_NESTING:
             message = f"brackets are nested more than {MAX_NESTING} deep"
             result.diagnostics.append(Diagnostic("E108", message, source, span_of(token)))
-            return Tokens(result.tokens, result.diagnostics, False)
+            return replace(result, readable_to_the_end=False)
         result.tokens.append(_mended(token))
     return result
 
@@ -76,9 +79,14 @@ def _problem(token: Token, previous: Token | None) -> tuple[str, str, str | None
         case "UNCLOSED_COMMENT":
             return "E104", "this comment is never closed", "end it with `*/`; comments do not nest"
         case "NAME" if token.value in RETIRED_WORDS:
-            return "E106", f"`{token}` is a word kept out of use and cannot be a name", "choose another name"
+            return retired(token)
         case _:
             return None
+
+
+def retired(token: Token) -> tuple[str, str, str]:
+    """The message about a word that may not be a name (R-A-004)."""
+    return "E106", f"`{token}` is a word kept out of use and cannot be a name", "choose another name"
 
 
 def _bad_character(token: Token, previous: Token | None) -> tuple[str, str, str | None] | None:

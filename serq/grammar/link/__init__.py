@@ -51,7 +51,9 @@ def link_program(
     files = read(source, loader)
     if not files.complete:
         raise CompileError(_in_order(files.diagnostics))
-    context = Context(diagnostics=files.diagnostics, unreadable=files.unreadable)
+    context = Context(
+        diagnostics=files.diagnostics, unreadable=files.unreadable, readable=not files.diagnostics
+    )
     try:
         program = _link(context, files.items, sets or {})
         _judge(context, program)

@@ -67,6 +67,8 @@ class Context:
     stages: dict[str, Family] = field(default_factory=dict)
     attributes: set[str] = field(default_factory=set)
     server: ast.Block | None = None
+    readable: bool = True
+    """Whether all of the text could be read; else nothing is said about what is missing."""
     unreadable: set[str] = field(default_factory=set)
     """Names that may be declared in parts that could not be read or folded: nothing is said about them."""
     position: int = 0

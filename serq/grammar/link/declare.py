@@ -106,6 +106,9 @@ def _section(context: Context, declared: Declared, position: int, section: ast.S
 def _check_sections(context: Context, declared: Declared) -> None:
     """The two-sided form: a server, and a session inside the workload that requests it (R-A-099)."""
     server, session = declared.server, declared.sections.get("session")
+    context.server = None if server is None else server.block
+    if not context.readable:
+        return
     inside = (
         declared.workload is not None and session is not None and session[1] in declared.workload.sections
     )
@@ -114,7 +117,6 @@ def _check_sections(context: Context, declared: Declared) -> None:
             message = "a session inside the workload needs a `server` to request from"
             context.error("E306", message, _head(session[1].place, "session"))
         return
-    context.server = server.block
     head = _head(server.place, "server")
     if session is None or not inside:
         context.error("E306", "a `server` needs a session inside the workload that requests it", head)

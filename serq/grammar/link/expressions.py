@@ -216,6 +216,8 @@ class Expressions:
             return UnlinkableError()
         known = {*FUNCTIONS, *POOL_FUNCTIONS, *STAGE_FUNCTIONS, *self._context.definitions}
         help_ = did_you_mean(name.text, known)
+        if name.text in {*VARIABLES, *SUPPLIED_ATTRIBUTES, *self._context.attributes, *self._context.lets}:
+            help_ = f"`{name.text}` is a value and takes no arguments"
         if name.text in DISTRIBUTIONS:
             help_ = f"a draw is written `~{name.text}(…)`"
         return self._context.fail("E202", f"unknown function `{name.text}`", name.place, help=help_)

@@ -113,7 +113,7 @@ class Sections:
             with context.attempt():
                 name, value = self._step_option(word, option)
                 fields[name], parts[name] = value, option
-        if all(option.word != "cost" for option in node.kind.options):
+        if context.readable and all(option.word != "cost" for option in node.kind.options):
             message = f"stage `{node.name.text}` needs a `cost`: what an iteration takes"
             context.error("E217", message, node.name.place, help="add `cost …;`")
         if "cost" not in fields:

@@ -1,0 +1,37 @@
+"""How a place in a text is shown."""
+
+from __future__ import annotations
+
+from serq.source import Diagnostic, SourceFile, Span
+
+
+def shown(text: str, start: int, end: int) -> list[str]:
+    return Diagnostic("E999", "here", SourceFile("a.sq", text), Span(start, end)).render().splitlines()
+
+
+def test_a_caret_stands_under_the_place() -> None:
+    assert shown("let a = 1;\nlet b = ghost;\n", 19, 24) == [
+        "a.sq:2:9: error[E999]: here",
+        " 2 | let b = ghost;",
+        "   |         ^^^^^",
+    ]
+
+
+def test_tabs_stay_so_that_the_caret_stays_under_its_place() -> None:
+    assert shown("\t\tset x = 1;", 2, 5)[1:] == [" 1 | \t\tset x = 1;", "   | \t\t^^^"]
+
+
+def test_of_a_long_line_the_part_around_the_place_is_shown() -> None:
+    line = "a" * 200 + "HERE" + "b" * 200
+    excerpt, carets = shown(line, 200, 204)[1:]
+    assert len(excerpt) < 130
+    assert excerpt[carets.index("^") : carets.rindex("^") + 1] == "HERE"
+    assert excerpt.removeprefix(" 1 | ").startswith("…a") and excerpt.endswith("b…")
+
+
+def test_a_place_over_several_lines_is_marked_on_its_first() -> None:
+    assert shown("hold p (1) {\n}\n", 0, 14)[1:] == [" 1 | hold p (1) {", "   | ^^^^^^^^^^^^"]
+
+
+def test_a_place_at_the_end_of_the_text_has_one_caret() -> None:
+    assert shown("stage", 5, 6)[1:] == [" 1 | stage", "   |      ^"]
