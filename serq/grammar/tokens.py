@@ -56,6 +56,8 @@ def tokenize(source: SourceFile, lark: Lark) -> Tokens:
             result.diagnostics.append(Diagnostic("E108", message, source, span_of(token)))
             return replace(result, readable_to_the_end=False)
         result.tokens.append(_mended(token))
+        if token.type == "UNCLOSED_STRING":
+            result.gaps.add(len(result.tokens))
     return result
 
 

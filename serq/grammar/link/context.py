@@ -13,8 +13,12 @@ from serq.source import Diagnostic, Place
 
 N = TypeVar("N", bound=Node)
 
-MAX_NODES = 500_000
+MAX_NODES = 250_000
 """How large a program may become when its defs are spliced in."""
+
+
+MAX_NOTES = 4
+"""Calls of defs that a message names, the innermost ones."""
 
 
 class UnlinkableError(Exception):
@@ -90,7 +94,8 @@ class Context:
     def report(self, diagnostic: Diagnostic, origin: Origin | None) -> None:
         """Keep a diagnostic, with the place of what it is about."""
         if origin is not None:
-            notes = tuple(f"in the body spliced in at {_position(call)}" for call in reversed(origin.calls))
+            inner = reversed(origin.calls[-MAX_NOTES:])
+            notes = tuple(f"in the body spliced in at {_position(call)}" for call in inner)
             place = origin.place
             diagnostic = replace(diagnostic, source=place.source, span=place.span, owner=None, notes=notes)
         kept = self.diagnostics if diagnostic.severity == "error" else self.warnings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, cast, get_args
 
@@ -27,6 +27,8 @@ ARITIES: Final = {
 """How many arguments a function or a distribution takes (R-A-026, R-B-103); `exp` is both, with one."""
 
 GLOBAL: Final = Scope()
+MANY: Final = 8
+"""Names that are too many to list in a help line."""
 NOT_MODELLED: Final = frozenset({"price"})
 
 
@@ -320,9 +322,8 @@ class Expressions:
         other, kind = (context.stages, "stage") if what == "pool" else (context.pools, "pool")
         if name.text in other:
             return context.fail("E204", f"`{name.text}` is a {kind}, and a {what} is needed here", name.place)
-        return context.fail(
-            "E209", f"unknown {what} `{name.text}`", name.place, help=did_you_mean(name.text, declared)
-        )
+        help_ = which(name.text, declared, what)
+        return context.fail("E209", f"unknown {what} `{name.text}`", name.place, help=help_)
 
 
 def as_reference(argument: ast.Name | ast.Reference) -> ast.Reference:
@@ -332,7 +333,16 @@ def as_reference(argument: ast.Name | ast.Reference) -> ast.Reference:
     return ast.Reference(argument.place, ast.Identifier(argument.place, argument.text))
 
 
-def did_you_mean(name: str, known: Any) -> str | None:
+def which(name: str, declared: Iterable[str], what: str) -> str | None:
+    """The help line for an unknown pool or stage: the nearest one, or all where they are few."""
+    near = did_you_mean(name, declared)
+    few = [f"`{other}`" for other in declared]
+    if near is not None or not 0 < len(few) <= MANY:
+        return near
+    return f"the {what}s are {', '.join(few)}" if len(few) > 1 else f"the only {what} is {few[0]}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The help line that offers the nearest known name."""
     near = closest(name, known)
     return None if near is None else f"did you mean `{near}`?"

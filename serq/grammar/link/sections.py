@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from serq.grammar import ast
 from serq.grammar.link.context import Context, UnlinkableError
-from serq.grammar.link.expressions import Expressions, did_you_mean
+from serq.grammar.link.expressions import Expressions, which
 from serq.ir import nodes as ir
 
 
@@ -69,7 +69,7 @@ class Sections:
             return name.text
         if name.text in self._context.unreadable:
             raise UnlinkableError
-        help_ = did_you_mean(name.text, declared)
+        help_ = which(name.text, declared, what)
         raise self._context.fail("E209", f"unknown {what} `{name.text}`", name.place, help=help_)
 
     # --- stages (R-B-010 to R-B-017) ---
@@ -165,8 +165,10 @@ class Sections:
                 fields |= self._workload_option(option, fields["hidden"])
                 parts.append((option.word.split()[0], option))
         workload = ir.Workload(**fields)
-        for name, option in reversed(parts):
-            self._context.mark(workload, option.place, name)
+        for word, option in reversed(parts):
+            self._context.mark(workload, option.place, word)
+            for name in option.names if word == "hidden" else ():
+                self._context.mark(workload, name.place, f"hidden {name.text}")
         return self._context.mark(workload, node.place)
 
     def _workload_option(self, option: ast.Option, hidden: tuple[str, ...]) -> dict[str, Any]:

@@ -199,7 +199,7 @@ class Statements:
             if alike(unit.pool, pool):
                 return number
         message = f"`{place.text}` is not among the pools of this hold, written the same way"
-        raise self.context.fail("E422", message, place)
+        raise self.context.fail("E414", message, place)
 
 
 def _kind(family: Family) -> str:

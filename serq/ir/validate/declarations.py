@@ -157,10 +157,10 @@ class Declarations:
         for name in workload.hidden:
             if name in SCHEDULER_ATTRIBUTES:
                 message = f"`{name}` is set by the deployment and cannot be hidden from it"
-                error("E408", message, workload, "hidden")
+                error("E408", message, workload, f"hidden {name}")
             elif name not in self._index.attributes:
                 message = f"hidden `{name}`: no `set` or `choose` makes it an attribute"
-                error("E408", message, workload, "hidden", whole=True)
+                error("E408", message, workload, f"hidden {name}", whole=True)
         for statement in (*workload.init, *workload.turn):
             if not isinstance(statement, Set | Observe):
                 error("E422", "a workload block holds `set` and `observe` only", statement)
