@@ -122,7 +122,7 @@ class Declarations:
         rng = self.rng
         init = [
             "set x = serial",
-            f"set y = {rng.choice(('3 - serial / 2', 'serial > 1', '(serial * 5 + 2) / 3'))}",
+            f"set y = {rng.choice(('max(0, 3 - serial / 2)', 'serial > 1', '(serial * 5 + 2) / 3'))}",
         ]
         init += [f"set j = {rng.choice(('0', 'serial > 1', 'serial < 2'))}"]
         init += ["set v = 0", "set w = 0", *(["set h = 1 + serial"] if self.deployment.hidden else [])]
