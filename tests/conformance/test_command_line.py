@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("serq.runtime.simulation")
-
 from tests.conformance.ours import outcome_of_command
 from tests.conformance.outcome import differences
 from tests.conformance.recordings import Recording, deviations, recordings

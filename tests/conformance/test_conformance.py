@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("serq.runtime.simulation")
-
 from tests.conformance.ours import outcome_here
 from tests.conformance.outcome import differences, number
 from tests.conformance.recordings import Expectation, Recording, deviations, recordings

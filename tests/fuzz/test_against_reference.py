@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("serq.runtime.simulation")
-
 from tests.fuzz.comparison import compare
 from tests.fuzz.generator import random_program
 from tests.fuzz.reference import Reference, reference_python

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("serq.runtime.simulation")
-
 from tests.fuzz.attack import Hang, attack
 
 INPUTS = 300

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("serq.runtime.simulation")
-
 import serq
 
 DRAINED = """

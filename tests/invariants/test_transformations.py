@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("serq.runtime.simulation")
-
 import serq
 from serq.errors import SerqError
 from serq.results import Report

@@ -6,8 +6,6 @@ from statistics import fmean, stdev
 
 import pytest
 
-pytest.importorskip("serq.runtime.simulation")
-
 from tests.statistics.coverage import covered, interval
 from tests.statistics.models import Model, models
 

@@ -143,13 +143,14 @@ class Context:
         self._next_site = 0
 
     @contextmanager
-    def at_call(self, calls: tuple[Place, ...]) -> Iterator[None]:
-        """Inside the bodies of defs that these calls splice in."""
-        outer, self.calls = self.calls, calls
+    def at_call(self, calls: tuple[Place, ...], defs_above: int) -> Iterator[None]:
+        """Inside the bodies of defs that these calls splice in; the defs above ``defs_above`` may be used."""
+        outer = self.calls, self.defs_above
+        self.calls, self.defs_above = calls, defs_above
         try:
             yield
         finally:
-            self.calls = outer
+            self.calls, self.defs_above = outer
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:

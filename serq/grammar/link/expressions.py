@@ -132,7 +132,7 @@ class Expressions:
     def _local(self, meaning: Meaning, node: ast.Name) -> ir.Expr:
         match meaning:
             case Parameter():
-                with self._context.at_call(meaning.calls):
+                with self._context.at_call(meaning.calls, meaning.defs_above):
                     linked = self.link(meaning.argument, meaning.scope)
                 meaning.linked.append(linked)
                 return linked
@@ -261,15 +261,11 @@ class Expressions:
         parameters = definition.node.parameters
         self._check_arity(name.text, len(arguments), len(parameters), place)
         meanings = {
-            parameter.text: Parameter(parameter.text, argument, scope, context.calls)
+            parameter.text: Parameter(parameter.text, argument, scope, context.calls, context.defs_above)
             for parameter, argument in zip(parameters, arguments, strict=True)
         }
-        outer, context.defs_above = context.defs_above, definition.position
-        try:
-            with context.at_call((*context.calls, place)):
-                yield scope.for_body_of_def(dict(meanings))
-        finally:
-            context.defs_above = outer
+        with context.at_call((*context.calls, place), definition.position):
+            yield scope.for_body_of_def(dict(meanings))
         for meaning in meanings.values():
             uses = len(meaning.linked)
             if uses > 1 and draws(meaning.linked[0]):
@@ -306,7 +302,8 @@ class Expressions:
                 message = f"`{meaning.name}` already is a member of a family"
                 raise self._context.fail("E204", message, node.place)
             target = as_reference(argument)
-            name, index = self._resolved(target, meaning.scope, declared, what)
+            with self._context.at_call(meaning.calls, meaning.defs_above):
+                name, index = self._resolved(target, meaning.scope, declared, what)
             return name, index if node.index is None else self.link(node.index, scope)
         name = node.name.text
         if name not in declared:

@@ -17,6 +17,8 @@ class Parameter:
     argument: ast.Argument
     scope: Scope
     calls: tuple[Place, ...]
+    defs_above: int
+    """Position of the call: its argument uses the defs above it, not those above the body."""
     linked: list[Expr] = field(default_factory=list)
     """The argument, once for every time the body reads it."""
 

@@ -182,7 +182,7 @@ class Statements:
             raise self.context.fail(
                 "E306", "there is no `server` whose statements `request` could stand for", node.place
             )
-        with self.context.at_call((*self.context.calls, node.place)):
+        with self.context.at_call((*self.context.calls, node.place), self.context.defs_above):
             self.block(self.context.server, GLOBAL, out)
 
     def _call(self, node: ast.CallStatement, scope: Scope, out: Out) -> None:
