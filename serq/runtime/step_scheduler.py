@@ -267,7 +267,7 @@ class StepScheduler:
             if memory:
                 batch.kv_prefill += run.memory_units()
             if attention:
-                position = 0.0 if run.held is None else run.held.position
+                position = 0.0 if run.growing is None else run.growing.position
                 batch.attention += n * (position + n / 2.0)
         batch.tokens, batch.prefilled, batch.decoders = tokens, prefilled, float(decoders)
 
