@@ -1,0 +1,129 @@
+"""The language beyond the base: engines of vLLM, requests to them, connectors (design_language.md).
+
+A `vllm` stage keeps what the program says, typed, under vLLM 0.27.1's own names; None means vLLM's default,
+which the runtime resolves and the report prints. Lengths are tokens, capacities blocks, times seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from serq.ir.expressions import Expr, Node, StageRef
+
+RequestMetric = Literal[
+    "ttft", "tpot", "itl", "e2e", "queue_time", "sent", "first_token", "last_token",
+    "prompt_tokens", "cached_tokens", "generated", "preempted",
+    "stopped", "aborted", "failed", "recomputed", "rejected",
+]  # fmt: skip
+
+
+class RequestRead(Node, frozen=True, tag="request_read"):
+    """What the client of request ``handle`` saw; NaN for a time that never came."""
+
+    metric: RequestMetric
+    handle: str
+
+
+class Reusable(Node, frozen=True, tag="reusable"):
+    """`reusable(stage, handle)`: tokens of the handle's conversation that the engine has cached."""
+
+    stage: StageRef
+    handle: str
+
+
+class KVCacheGroup(Node, frozen=True, tag="kv_cache_group"):
+    """One group of layers that share a block table (S-110 to S-129)."""
+
+    kind: Literal["full", "sliding", "chunked_local", "mamba"]
+    block_size: int | None = None
+    window: int | None = None
+    chunk: int | None = None
+    mode: Literal["none", "align", "all"] | None = None
+    num_speculative_blocks: int = 0
+    eagle: bool = False
+
+
+class Speculative(Node, frozen=True, tag="speculative"):
+    """Speculative decoding; ``accept[i]`` is the chance that draft i is taken, given those before it."""
+
+    method: str
+    k: int
+    accept: tuple[float, ...] = ()
+    per_batch_size: tuple[tuple[int, int, int], ...] = ()
+
+
+class WaitingOption(Node, frozen=True, tag="waiting_option"):
+    """An option of a built-in waiting queue, under its upstream name."""
+
+    name: str
+    value: float
+
+
+class Waiting(Node, frozen=True, tag="waiting"):
+    """The order of the waiting queue; ``keys`` belong to `by`, ascending."""
+
+    kind: Literal["fcfs", "priority", "by", "short_request_first", "batch_job_aware"] = "fcfs"
+    keys: tuple[Expr, ...] = ()
+    options: tuple[WaitingOption, ...] = ()
+
+
+class Vllm(Node, frozen=True, tag="vllm"):
+    """An engine whose decisions are those of vLLM 0.27.1's V1 scheduler (S-001 to S-150)."""
+
+    cost: Expr
+    num_gpu_blocks: int
+    max_model_len: int
+    max_num_batched_tokens: int | None = None
+    max_num_scheduled_tokens: int | None = None
+    max_num_seqs: int | None = None
+    block_size: int | None = None
+    enable_prefix_caching: bool | None = None
+    enable_chunked_prefill: bool | None = None
+    long_prefill_token_threshold: int | None = None
+    async_scheduling: bool | None = None
+    scheduler_reserve_full_isl: bool | None = None
+    watermark: float | None = None
+    prefix_match_unit: int | None = None
+    retention_interval: int | None = None
+    prefill_schedule_interval: int | None = None
+    data_parallel_size: int | None = None
+    kv_connector: str | None = None
+    kv_role: Literal["kv_producer", "kv_consumer", "kv_both"] | None = None
+    kv_load_failure_policy: Literal["recompute", "fail"] | None = None
+    scheduler: Literal["default", "recompute", "profiling_chunk", "balance"] | None = None
+    groups: tuple[KVCacheGroup, ...] = ()
+    speculative: Speculative | None = None
+    waiting: Waiting = Waiting()
+
+
+class Prefix(Node, frozen=True, tag="prefix"):
+    """The first ``tokens`` prompt tokens are those of text ``text``."""
+
+    text: Expr
+    tokens: Expr
+
+
+class FetchedFrom(Node, frozen=True, tag="fetched_from"):
+    """The prompt is that of request ``handle``, its KV fetched over ``connector``."""
+
+    handle: str
+    connector: str
+
+
+class Connector(Node, frozen=True, tag="connector"):
+    """`connector name : transfer`: how KV moves; a transfer is work on the base-language stage ``over``."""
+
+    name: str
+    over: StageRef
+    work: Expr
+    latency: Expr | None = None
+    fail: Expr | None = None
+    late: Expr | None = None
+    offload_blocks: int = 0
+
+
+class Gauge(Node, frozen=True, tag="gauge"):
+    """`gauge name = e`: a time-weighted figure of live state over [warm-up, end]."""
+
+    name: str
+    value: Expr
