@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from serq.oracle.ascend.difference import Difference as RecordingDifference
     from serq.oracle.compare import Difference
 
 _FILE = click.Path(path_type=Path)
@@ -46,12 +47,16 @@ def check(paths: tuple[Path, ...]) -> None:
     raise SystemExit(0 if identical == len(files) else 1)
 
 
-def _check_file(file: Path) -> Difference | None:
+def _check_file(file: Path) -> Difference | RecordingDifference | None:
+    from serq.oracle.ascend import check_ascend, is_recording
     from serq.oracle.compare import first_difference
-    from serq.oracle.files import read_oracle
+    from serq.oracle.files import read_json, read_oracle
     from serq.oracle.replay import replay
     from serq.oracle.scenario import parse_scenario
 
+    document = read_json(file)
+    if is_recording(document):
+        return check_ascend(document)
     scenario, trace = read_oracle(file)
     return first_difference(trace, replay(parse_scenario(scenario, str(file))))
 
@@ -60,19 +65,29 @@ def _check_file(file: Path) -> Difference | None:
 @click.argument("file", type=_FILE)
 @click.option("-o", "--output", type=_FILE, help="Write scenario and trace to this file instead.")
 def replay_command(file: Path, output: Path | None) -> None:
-    """Print the trace of the scenario in FILE, replayed in our model, as JSON."""
+    """Print the trace of the scenario in FILE, replayed in our model, as JSON.
+
+    Of a recording of vllm-ascend: what our model says in the place of what was recorded.
+    """
     import json
 
-    from serq.oracle.files import read_scenario, write_oracle
+    from serq.oracle.ascend import is_recording, replay_ascend
+    from serq.oracle.files import read_json, scenario_in, write_json
     from serq.oracle.replay import replay
     from serq.oracle.scenario import parse_scenario
 
-    scenario = read_scenario(file)
-    trace = replay(parse_scenario(scenario, str(file)))
-    if output is None:
-        click.echo(json.dumps(trace, separators=(",", ":")))
+    document = read_json(file)
+    if is_recording(document):
+        ours = replay_ascend(document)
+        whole = {**document, "expected": ours}
     else:
-        write_oracle(output, scenario, trace)
+        scenario = scenario_in(document)
+        ours = replay(parse_scenario(scenario, str(file)))
+        whole = {"scenario": scenario, "trace": ours}
+    if output is None:
+        click.echo(json.dumps(ours, separators=(",", ":")))
+    else:
+        write_json(output, whole)
 
 
 @oracle.command()

@@ -92,7 +92,12 @@ def read_trace(path: Path) -> dict[str, Any]:
 
 def write_oracle(path: Path, scenario: Any, trace: dict[str, Any]) -> None:
     """Write an oracle file, gzipped if its name ends in ``.gz``. Raises DataError if that cannot be."""
-    data = (json.dumps({"scenario": scenario, "trace": trace}, separators=(",", ":")) + "\n").encode()
+    write_json(path, {"scenario": scenario, "trace": trace})
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write ``content`` as JSON, gzipped if the name ends in ``.gz``. Raises DataError if that cannot be."""
+    data = (json.dumps(content, separators=(",", ":")) + "\n").encode()
     if path.suffix == ".gz":
         data = gzip.compress(data, 9, mtime=0)
     try:

@@ -34,6 +34,25 @@ def test_check_counts_identical_files() -> None:
     assert (result.exit_code, result.stdout) == (0, "2 of 2 identical\n")
 
 
+def test_check_knows_recordings_of_vllm_ascend(tmp_path: Path) -> None:
+    lanes = TRACES.parent / "ascend" / "recordings" / "srf_q_peek_pins_lane.json"
+    assert serq("check", FILE, lanes).stdout == "2 of 2 identical\n"
+    recording = json.loads(lanes.read_text())
+    recording["expected"]["results"][3]["result"] = "L"
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(recording))
+    result = serq("check", changed)
+    assert result.stdout.startswith(f"{changed}: results[3].result: recorded 'L', modelled 's'")
+    assert result.exit_code == 1
+
+
+def test_replay_writes_a_recording_of_vllm_ascend(tmp_path: Path) -> None:
+    lanes = TRACES.parent / "ascend" / "recordings" / "srf_q_peek_pins_lane.json"
+    written = tmp_path / "ours.json"
+    assert serq("replay", lanes, "-o", written).exit_code == 0
+    assert json.loads(written.read_text()) == json.loads(lanes.read_text())
+
+
 def test_check_reads_folders_and_gzip(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a.json.gz").write_bytes(gzip.compress(FILE.read_bytes()))

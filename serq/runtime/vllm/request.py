@@ -25,6 +25,8 @@ class RequestStatus(enum.IntEnum):
     FINISHED_ABORTED = enum.auto()
     FINISHED_ERROR = enum.auto()
     FINISHED_REPETITION = enum.auto()
+    FINISHED_RECOMPUTED = enum.auto()
+    """Given back unfinished, to be started elsewhere (V-039)."""
 
     @property
     def is_finished(self) -> bool:

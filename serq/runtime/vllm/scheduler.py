@@ -1,9 +1,10 @@
 """The scheduler of vLLM 0.27.1's V1 engine: one walk, with the hooks the Ascend family overrides.
 
 Hooks, each with upstream's behaviour as its default: ``cap_share`` (how much of a share a request may
-get), ``pick_victim`` and ``on_shortage`` (who gives way, and how), ``admission_open`` and ``may_admit``
-(who is let in), ``after_update`` (what else a processed step brings about). ``waiting`` may be replaced
-by another ``RequestQueue`` while it is empty. Where a relative lacks a rule, a class attribute says so.
+get), ``pick_victim`` and ``on_shortage`` (who gives way, and how), ``admission_open``, ``has_slot`` and
+``may_admit`` (who is let in), ``after_update`` (what else a processed step brings about). ``waiting`` may
+be replaced by another ``RequestQueue`` while it is empty. Where a relative lacks a rule, a class attribute
+says so.
 """
 
 from __future__ import annotations

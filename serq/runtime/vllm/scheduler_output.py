@@ -35,7 +35,8 @@ class SchedulerOutput:
 
     ``hits`` holds [local, external] hit tokens of every admission, loads just begun included. ``finished``
     are the ids that ended since the last step; ``num_spec_tokens`` the drafts each request gets next;
-    ``num_free_blocks_before`` what the step started from.
+    ``num_free_blocks_before`` what the step started from. ``recomputed`` requests ended while it was formed,
+    to be started elsewhere (V-039).
     """
 
     scheduled: dict[str, ScheduledRequest]
@@ -48,6 +49,7 @@ class SchedulerOutput:
     new_block_ids_to_zero: list[int]
     num_spec_tokens: int
     num_free_blocks_before: int
+    recomputed: list[Request] = field(default_factory=list)
 
     def batch(self) -> StepBatch:
         """The step as whoever prices or lays it out sees it."""

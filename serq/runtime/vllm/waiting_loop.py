@@ -51,19 +51,23 @@ class WaitingLoop(KVTransfers):
         """Hook: whether any waiting request is looked at in this step (S-044, S-050, S-143)."""
         return not step.preempted and self.pause_state is PauseState.UNPAUSED
 
-    def may_admit(self, step: FormingStep, request: Request) -> Verdict:
-        """Hook: whether policy lets ``request`` in, memory and budget aside (S-050)."""
-        return Verdict.ADMIT if len(self.running) < self.config.max_num_seqs else Verdict.STOP
+    def has_slot(self) -> bool:
+        """Hook: whether another request may run; asked before the head is looked at (S-050)."""
+        return len(self.running) < self.config.max_num_seqs
+
+    def may_admit(self, request: Request) -> bool:
+        """Hook: whether policy lets ``request`` in, memory and budget aside; if not it is set aside."""
+        return True
 
     # ---- the walk -----------------------------------------------------------------
 
     def schedule_waiting(self, step: FormingStep) -> None:
         """Admit from the head until somebody does not fit; who is set aside comes first next time (S-014)."""
         set_aside: list[Request] = []
-        while (queue := self.select_queue()) is not None and step.token_budget > 0:
+        while (queue := self.select_queue()) is not None and step.token_budget > 0 and self.has_slot():
             request = queue.peek_request()
-            verdict = self.may_admit(step, request)
-            if verdict is Verdict.ADMIT:
+            verdict = Verdict.SET_ASIDE
+            if self.may_admit(request):
                 verdict = self._try_admit(step, queue, request)
             if verdict is Verdict.STOP:
                 break

@@ -1,4 +1,4 @@
-from serq.oracle.difference import ABSENT, Difference, first_difference
+from serq.oracle.ascend.difference import ABSENT, Difference, first_difference
 
 
 def test_equal_structures_have_no_difference() -> None:
