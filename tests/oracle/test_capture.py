@@ -39,10 +39,21 @@ def test_without_vllm_the_error_names_the_version_needed_and_the_interpreter(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     version_of_vllm(monkeypatch, None)
+    monkeypatch.delenv("SERQ_VLLM_PYTHON", raising=False)
     assert main(["scenario.json", "-o", str(tmp_path / "out.json")]) == 1
     message = capsys.readouterr().err
     assert SUPPORTED_VLLM in message
     assert sys.executable in message
+
+
+def test_the_interpreter_can_be_named_and_one_that_cannot_run_is_reported(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """/bin/echo stands for a Python and shows how it is called."""
+    assert main(["s.json", "-o", "t.json", "--python", "/bin/echo"]) == 0
+    assert capfd.readouterr().out.startswith("-m serq.oracle.capture s.json -o t.json")
+    assert main(["s.json", "-o", "t.json", "--python", str(tmp_path / "absent")]) == 1
+    assert "absent cannot be run" in capfd.readouterr().err
 
 
 def test_another_vllm_is_refused_and_both_versions_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,9 +74,8 @@ def test_the_command_needs_only_the_standard_library(tmp_path: Path) -> None:
         f"import sys; sys.path.insert(0, {str(root)!r}); import runpy; sys.argv[1:] = ['x', '-o', 'y']; "
     )
     program += "runpy.run_module('serq.oracle.capture', run_name='__main__')"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    command = [sys.executable, "-I", "-S", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env={})
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert f"vLLM {SUPPORTED_VLLM}" in done.stderr

@@ -4,10 +4,12 @@ import gzip
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from serq.oracle.generate import generate
 from tests.shared import ROOT, shared
 
 PYTHON = os.environ.get("SERQ_VLLM_PYTHON")
@@ -59,3 +61,13 @@ def test_what_vllm_refuses_is_reported_or_kept_apart(tmp_path: Path) -> None:
     kept = capture(source, "-o", tmp_path / "trace.json", "--raises", raises)
     assert kept.returncode == 0, kept.stderr
     assert "max_num_batched_tokens (64)" in json.loads((raises / "refused.json").read_text())["raised"]
+
+
+def test_the_command_of_serq_records_in_that_interpreter(tmp_path: Path) -> None:
+    """A fresh scenario through `serq oracle capture` and back through `serq oracle check`."""
+    source, recorded = tmp_path / "source.json", tmp_path / "recorded.json"
+    source.write_text(json.dumps(generate(1)))
+    serq = [sys.executable, "-m", "serq", "oracle"]
+    for arguments in (["capture", source, "-o", recorded], ["check", recorded]):
+        done = subprocess.run([*serq, *arguments], capture_output=True, text=True, check=False, cwd=ROOT)
+        assert done.returncode == 0, done.stdout + done.stderr

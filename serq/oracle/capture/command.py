@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from serq.errors import DataError, SerqError, UsageError
-from serq.oracle.capture import DEFAULT_MAX_STEPS, Scenario, record, require_vllm
+from serq.oracle.capture import (
+    DEFAULT_MAX_STEPS,
+    Scenario,
+    VllmUnavailableError,
+    record,
+    require_vllm,
+)
 
+_PYTHON_VARIABLE = "SERQ_VLLM_PYTHON"
 _SUFFIXES = (".json", ".json.gz")
 
 
@@ -31,7 +39,10 @@ class Destination:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Record scenarios; 0, or the exit code of the error that was printed."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser().parse_args(arguments)
+    if options.python is not None and not _is_this_python(options.python):
+        return _run_in(options.python, arguments)
     try:
         require_vllm()
         capture_files(options.scenarios, Destination(options.out, options.raises), options.max_steps)
@@ -39,6 +50,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"serq oracle capture: {error}", file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def _is_this_python(python: Path) -> bool:
+    """Compared by name: interpreters of different environments may be links to one file."""
+    return python.absolute() == Path(sys.executable).absolute()
+
+
+def _run_in(python: Path, arguments: Sequence[str]) -> int:
+    """The same command in another interpreter, which finds this serq first."""
+    import subprocess
+
+    import serq
+
+    here = str(Path(serq.__file__).parents[1])
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
+    command = [str(python), "-m", "serq.oracle.capture", *arguments, "--python", str(python)]
+    try:
+        return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+    except OSError as error:
+        print(f"serq oracle capture: {python} cannot be run: {error}", file=sys.stderr)
+        return VllmUnavailableError.exit_code
 
 
 def capture_files(sources: Sequence[Path], destination: Destination, max_steps: int) -> None:
@@ -109,6 +141,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help=out_help)
     raises_help = "keep scenarios on which vLLM raises in this folder, and go on"
     parser.add_argument("--raises", type=Path, metavar="FOLDER", help=raises_help)
+    python_help = f"the Python that has vLLM (default: ${_PYTHON_VARIABLE}, else this one)"
+    default = os.environ.get(_PYTHON_VARIABLE)
+    parser.add_argument("--python", type=Path, metavar="PATH", default=default, help=python_help)
     steps_help = "give a scenario up after so many steps"
     parser.add_argument("--max-steps", type=int, default=DEFAULT_MAX_STEPS, metavar="N", help=steps_help)
     return parser
