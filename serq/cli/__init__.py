@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from serq import __version__
 from serq.cli.check import check
 from serq.cli.exits import ExitingGroup
 from serq.cli.fmt import fmt
@@ -14,7 +15,7 @@ from serq.oracle.commands import oracle
 
 
 @click.group(cls=ExitingGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="serq")
+@click.version_option(__version__, prog_name="serq")
 def main() -> None:
     """Run LLM serving deployments written as short programs (.sq)."""
 

@@ -1,9 +1,9 @@
 """The code blocks of README and docs: found, run, and their outputs refreshed.
 
-Conventions. A ```serq block is a program; `//> x: 1 2` lists the samples of an observation, `//! words` says that
-the program is refused. The comment `<!-- path -->` above a block says that it is that file. A ```sh block holds
-`serq` commands; a ```text output block is what the commands above it print. ```python blocks of one page share
-their names. Refresh the files and outputs shown with `python -m tests.docs.blocks`.
+Conventions. A ```serq block is a program; `//> x: 1 2` lists the samples of an observation, `//! words` says
+that the program is refused. The comment `<!-- path -->` above a block says that it is that file. A ```sh block
+holds `serq` commands; a ```text output block is what the commands above it print. ```python blocks of one page
+share their names. Refresh the files and outputs shown with `python -m tests.docs.blocks`.
 """
 
 from __future__ import annotations
