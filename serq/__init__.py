@@ -1,7 +1,9 @@
 """serq: an LLM serving deployment as a short program, run as an exact discrete-event model.
 
-report = serq.run("engine.sq")
-report.observe("ttft")["value"].quantile(0.9)
+In a notebook::
+
+    report = serq.run("engine.sq")
+    report.observe("ttft")["value"].quantile(0.9)
 """
 
 from importlib import import_module

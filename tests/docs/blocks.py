@@ -1,8 +1,8 @@
 """The code blocks of README and docs: found, run, and their outputs refreshed.
 
-Conventions. A ```serq block is a program; `//> x: 1 2` lists the samples of an observation, `//! words` says
-that the program is refused. The comment `<!-- path -->` above a block says that it is that file. A ```sh block
-holds `serq` commands; a ```text output block is what the commands above it print. ```python blocks of one page
+A ```serq block is a program; `//> x: 1 2` lists the samples of an observation, `//! words` says that the
+program is refused. The comment `<!-- path -->` above a block says that it is that file. A ```sh block holds
+`serq` commands, and a ```text output block is what the commands above it print. The ```python blocks of a page
 share their names. Refresh the files and outputs shown with `python -m tests.docs.blocks`.
 """
 
