@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
-
-import msgspec
 
 from serq.errors import CompileError, UsageError
 from serq.ir import nodes
@@ -17,6 +15,8 @@ from serq.source import Diagnostic, SourceFile, SourceMap, read_text
 
 Sets = Mapping[str, str | float]
 """New values for `let`s: a number, or the text of a constant expression."""
+Settings = Mapping[str, float]
+"""New values for parts of the run block."""
 Progress = Callable[[float, int], None]
 """Called now and then during a run with the model time reached and the number of events so far."""
 
@@ -40,10 +40,7 @@ class Program:
     @classmethod
     def from_json(cls, text: str | bytes) -> Program:
         """The program of an IR file; needs no parser. Raises CompileError for what is not a legal one."""
-        from serq.ir.codec import decode
-
-        ir = decode(text.encode() if isinstance(text, str) else text)
-        return cls(ir, trace_file=_trace_file(ir, Path()))
+        return _decode(text.encode() if isinstance(text, str) else text, {})
 
     def read_trace(self) -> Trace | None:
         """The trace that the program replays, None where it replays none. Raises DataError."""
@@ -69,19 +66,16 @@ def compile(
     Raises CompileError with every independent mistake, DataError for a file that cannot be read, and
     UsageError for arguments that cannot be meant.
     """
-    program = _load(path, source, sets)
-    settings = {"seed": seed, "horizon": horizon, "warmup": warmup, "arrivals": arrivals}
-    given = {name: value for name, value in settings.items() if value is not None}
-    _refuse_impossible(seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals)
-    ir = msgspec.structs.replace(program.ir, run=msgspec.structs.replace(program.ir.run, **given))
-    _require_window(ir.run)
-    trace_file = program.trace_file if trace is None else Path(trace)
-    return Program(ir, program.source_map, program.warnings, trace_file)
+    settings = _settings(seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals)
+    program = _load(path, source, sets, settings)
+    if program.ir.run.horizon is None:
+        raise CompileError([_NO_HORIZON])
+    return program if trace is None else replace(program, trace_file=Path(trace))
 
 
 def run(program: Program | str | Path, *, progress: Progress | None = None) -> Report:
     """Run a program, or the file at a path, to its end. Raises RunError, with what was recorded by then."""
-    from serq.runtime.simulation import simulate  # type: ignore[import-not-found, unused-ignore]
+    from serq.runtime.simulation import simulate
 
     if not isinstance(program, Program):
         program = compile(program)
@@ -103,65 +97,67 @@ def check(
         return list(error.diagnostics)
 
 
-def _load(path: str | Path | None, source: str | None, sets: Sets | None) -> Program:
-    if (path is None) == (source is None):
+_NO_HORIZON = Diagnostic(
+    "E432",
+    "the program does not say how long to run",
+    owner="run",
+    help="write `run { horizon 600; }`, or give a horizon from outside (`--horizon 600`)",
+)
+
+
+def _settings(**given: float | None) -> dict[str, float]:
+    """The settings that were given. Raises UsageError for what no program could mean."""
+    settings = {name: value for name, value in given.items() if value is not None}
+    horizon, warmup = settings.get("horizon", 1.0), settings.get("warmup", 0.0)
+    if not 0 < horizon < inf:
+        raise UsageError(f"a horizon of {horizon:g}: it must be positive and finite")
+    if not 0 <= warmup < inf:
+        raise UsageError(f"a warm-up of {warmup:g}: it must be 0 or more, and finite")
+    if settings.get("seed", 0) < 0:
+        raise UsageError(f"a seed of {settings['seed']}: it must be a whole number, 0 or more")
+    if settings.get("arrivals", 1) < 1:
+        raise UsageError(f"{settings['arrivals']} arrivals: there must be at least one")
+    return settings
+
+
+def _load(path: str | Path | None, source: str | None, sets: Sets | None, settings: Settings) -> Program:
+    if source is not None and path is None:
+        return _link(SourceFile("<source>", source), sets, settings, None)
+    if path is None or source is not None:
         raise UsageError("give either the path of a program or its text (`source=`)")
-    if path is None:
-        return _link(SourceFile("<source>", source or ""), sets, None)
-    file = Path(path)
-    text = read_text(file, "program")
-    if file.suffix != ".json":
-        return _link(SourceFile(str(path), text), sets, file.parent)
+    text = read_text(path, "program")
+    if Path(path).suffix != ".json":
+        return _link(SourceFile(str(path), text), sets, settings, Path(path).parent)
     if sets:
         raise UsageError(f"{path}: an IR file has no `let`s left to set; set them in the program's text")
-    program = Program.from_json(text)
-    return Program(program.ir, trace_file=_trace_file(program.ir, Path()))
+    try:
+        return _decode(text.encode(), settings)
+    except CompileError as error:
+        named = [replace(d, owner=f"{path}, {d.owner}" if d.owner else str(path)) for d in error.diagnostics]
+        raise CompileError(named) from None
 
 
-def _link(source: SourceFile, sets: Sets | None, folder: Path | None) -> Program:
+def _link(source: SourceFile, sets: Sets | None, settings: Settings, folder: Path | None) -> Program:
     from serq.grammar import link_program
 
     def load(name: str) -> SourceFile:
         file = (folder or Path()) / name
         return SourceFile(str(file), read_text(file, "program"))
 
-    linked = link_program(source, sets=sets, loader=None if folder is None else load)
-    return Program(
-        linked.program, linked.source_map, linked.warnings, _trace_file(linked.program, folder or Path())
-    )
+    loader = None if folder is None else load
+    linked = link_program(source, sets=sets, settings=settings, loader=loader)
+    trace_file = _trace_file(linked.program, folder or Path())
+    return Program(linked.program, linked.source_map, linked.warnings, trace_file)
+
+
+def _decode(data: bytes, settings: Settings) -> Program:
+    from serq.ir.codec import decode
+    from serq.ir.validate import validate
+
+    ir = decode(data, settings)
+    warnings = tuple(problem.diagnostic for problem in validate(ir))  # decoding has refused errors
+    return Program(ir, warnings=warnings, trace_file=_trace_file(ir, Path()))
 
 
 def _trace_file(ir: nodes.Program, folder: Path) -> Path | None:
     return None if ir.workload.trace is None else folder / ir.workload.trace
-
-
-def _refuse_impossible(
-    *, seed: int | None, horizon: float | None, warmup: float | None, arrivals: int | None
-) -> None:
-    """What no program could mean, whatever its own run block says."""
-    if seed is not None and seed < 0:
-        raise UsageError(f"a seed of {seed}: it must be a whole number, 0 or more")
-    if horizon is not None and not 0 < horizon < float("inf"):
-        raise UsageError(f"a horizon of {horizon:g}: it must be positive and finite")
-    if warmup is not None and not (warmup >= 0 and isfinite(warmup)):
-        raise UsageError(f"a warm-up of {warmup:g}: it must be 0 or more, and finite")
-    if arrivals is not None and arrivals < 1:
-        raise UsageError(f"{arrivals} arrivals: there must be at least one")
-
-
-def _require_window(settings: nodes.RunSettings) -> None:
-    """A run needs an end, and a warm-up that is over before it (R-B-090)."""
-    if settings.horizon is None:
-        raise CompileError(
-            [
-                Diagnostic(
-                    "no-horizon",
-                    "the program does not say how long to run",
-                    owner="run",
-                    help="write `run { horizon 600; }`, or give a horizon (`--horizon 600`)",
-                )
-            ]
-        )
-    if not settings.warmup < settings.horizon:
-        message = f"the warm-up ({settings.warmup:g}) must end before the horizon ({settings.horizon:g})"
-        raise CompileError([Diagnostic("warmup-not-below-horizon", message, owner="run")])

@@ -16,7 +16,7 @@ import serq
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[1] / "examples" / "tutorial" / "5_replicas.sq"
-ROUTINGS = {"at random": 0, "in turn": 1, "to the least loaded": 2}
+ROUTINGS = {"at random": 0, "in turn": 1, "to the shortest queue": 2}
 RATES = (16, 20, 24, 26, 28, 30)
 
 

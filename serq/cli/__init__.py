@@ -1,4 +1,4 @@
-"""The command ``serq``: thin wrappers around ``serq.api``, each in a module of its own."""
+"""The command ``serq``: thin wrappers around the library, each in a module of its own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from serq.cli.fmt import fmt
 from serq.cli.ir import ir
 from serq.cli.run import run
 from serq.cli.trace import trace
+from serq.oracle.commands import oracle
 from serq.oracle.commands import oracle
 
 

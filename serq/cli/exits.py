@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from serq.errors import SerqError
+from serq.errors import CompileError, SerqError
 
 FAILED = 1
 INTERRUPTED = 130
@@ -21,6 +21,9 @@ class ExitingGroup(click.Group):
         """Run the command; turn what it raises into an exit."""
         try:
             return super().invoke(ctx)
+        except CompileError as error:
+            click.echo(str(error), err=True)
+            sys.exit(error.exit_code)
         except SerqError as error:
             fail(str(error), error.exit_code)
         except RecursionError:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from serq.errors import CompileError
-from serq.ir.nodes import IR_VERSION, Program
+from serq.ir.nodes import IR_VERSION, Program, with_settings
 from serq.ir.validate import validate
 from serq.source import Diagnostic
 
@@ -24,8 +24,8 @@ def encode(program: Program) -> bytes:
     return msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
 
 
-def decode(data: bytes) -> Program:
-    """The program of a JSON file.
+def decode(data: bytes, settings: Mapping[str, float] | None = None) -> Program:
+    """The program of a JSON file, with parts of its run block replaced by ``settings``.
 
     Raises:
         CompileError: for anything that is not a legal program of this IR version.
@@ -38,7 +38,7 @@ def decode(data: bytes) -> Program:
         message = f"this IR file has version {version!r}, and this serq reads version {IR_VERSION}"
         raise _refused("E502", message, "compile its program text again")
     try:
-        program = msgspec.convert(_replaced(plain, _read), Program)
+        program = with_settings(msgspec.convert(_replaced(plain, _read), Program), settings or {})
     except (msgspec.ValidationError, RecursionError, OverflowError) as error:
         raise _refused("E503", f"this IR file does not hold a program: {_reason(error)}") from None
     errors = [problem.diagnostic for problem in validate(program) if problem.severity == "error"]

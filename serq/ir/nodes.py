@@ -14,8 +14,11 @@ Expressions and references stand in ``serq.ir.expressions``; this module hands t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from typing import Literal
+
+import msgspec
 
 from serq.ir.expressions import (
     Aggregate,
@@ -358,3 +361,10 @@ class Program(Node, frozen=True, tag="serq"):
     share: Literal["maxmin", "bottleneck"] | None = None
     """How stages that flows cross share their capacity (R-B-061, R-B-063)."""
     run: RunSettings = RunSettings()
+
+
+def with_settings(program: Program, settings: Mapping[str, float]) -> Program:
+    """The program with the named parts of its run block replaced (R-B-090)."""
+    if not settings:
+        return program
+    return msgspec.structs.replace(program, run=msgspec.structs.replace(program.run, **settings))

@@ -81,9 +81,7 @@ def _cells(request: dict[str, Any], steps: Sequence[Step], runs: bool) -> list[s
     return cells
 
 
-def _parts(
-    rows: Sequence[tuple[str, list[str]]], count: int, width: int
-) -> Iterable[list[tuple[int, int]]]:
+def _parts(rows: Sequence[tuple[str, list[str]]], count: int, width: int) -> Iterable[list[tuple[int, int]]]:
     """(column, its width) of each part."""
     part: list[tuple[int, int]] = []
     used = 0

@@ -2,8 +2,8 @@
 
 A ```serq block is a program; `//> x: 1 2` lists the samples of an observation, `//! words` says that the
 program is refused. The comment `<!-- path -->` above a block says that it is that file. A ```sh block holds
-`serq` commands, and a ```text output block is what the commands above it print. The ```python blocks of a page
-share their names. Refresh the files and outputs shown with `python -m tests.docs.blocks`.
+`serq` commands, and a ```text output block is what the commands above it print. All ```python blocks of a
+page share their names. Refresh the files and outputs shown with `python -m tests.docs.blocks`.
 """
 
 from __future__ import annotations

@@ -36,13 +36,18 @@ class Linked:
 
 
 def link_program(
-    source: SourceFile, *, sets: Mapping[str, str | float] | None = None, loader: Loader | None = None
+    source: SourceFile,
+    *,
+    sets: Mapping[str, str | float] | None = None,
+    settings: Mapping[str, float] | None = None,
+    loader: Loader | None = None,
 ) -> Linked:
     """Compile a program text.
 
     Args:
         source: the text; its name is what messages say.
         sets: replacements for the values of `let`s: a number, or the text of a constant expression.
+        settings: replacements for settings of the run block, by name.
         loader: reads the files of ``use``; None refuses ``use`` (R-A-006), as for a text without a file.
 
     Raises:
@@ -55,7 +60,7 @@ def link_program(
         diagnostics=files.diagnostics, unreadable=files.unreadable, readable=not files.diagnostics
     )
     try:
-        program = _link(context, files.items, sets or {})
+        program = ir.with_settings(_link(context, files.items, sets or {}), settings or {})
         _judge(context, program)
     except TooLargeError:
         program = None

@@ -126,9 +126,7 @@ def _prefill_new(query_ends: tuple[int, ...], cache: Int8Cache) -> OperatorCall:
     return _dense(query_ends, keys, query_ends, cache)
 
 
-def _prefill_cached(
-    query_ends: tuple[int, ...], seq_lens: tuple[int, ...], cache: Int8Cache
-) -> OperatorCall:
+def _prefill_cached(query_ends: tuple[int, ...], seq_lens: tuple[int, ...], cache: Int8Cache) -> OperatorCall:
     kv_ends = tuple(accumulate(seq_lens))
     kv_lengths = TensorArgument.of_lengths(kv_ends, "int64")
     return _dense(query_ends, cache.dequantised(kv_ends[-1]), kv_lengths, cache)
