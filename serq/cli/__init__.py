@@ -12,7 +12,6 @@ from serq.cli.ir import ir
 from serq.cli.run import run
 from serq.cli.trace import trace
 from serq.oracle.commands import oracle
-from serq.oracle.commands import oracle
 
 
 @click.group(cls=ExitingGroup, context_settings={"help_option_names": ["-h", "--help"]})
