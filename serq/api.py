@@ -9,6 +9,7 @@ from pathlib import Path
 
 from serq.errors import CompileError, UsageError
 from serq.ir import nodes
+from serq.ir.validate import require_horizon, validate
 from serq.results import Report
 from serq.runtime.trace import Trace, read_trace
 from serq.source import Diagnostic, SourceFile, SourceMap, read_text
@@ -68,8 +69,7 @@ def compile(
     """
     settings = _settings(seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals)
     program = _load(path, source, sets, settings)
-    if program.ir.run.horizon is None:
-        raise CompileError([_NO_HORIZON])
+    require_horizon(program.ir)
     return program if trace is None else replace(program, trace_file=Path(trace))
 
 
@@ -95,14 +95,6 @@ def check(
         return list(compile(path, source=source, sets=sets).warnings)
     except CompileError as error:
         return list(error.diagnostics)
-
-
-_NO_HORIZON = Diagnostic(
-    "E432",
-    "the program does not say how long to run",
-    owner="run",
-    help="write `run { horizon 600; }`, or give a horizon from outside (`--horizon 600`)",
-)
 
 
 def _settings(**given: float | None) -> dict[str, float]:
@@ -152,7 +144,6 @@ def _link(source: SourceFile, sets: Sets | None, settings: Settings, folder: Pat
 
 def _decode(data: bytes, settings: Settings) -> Program:
     from serq.ir.codec import decode
-    from serq.ir.validate import validate
 
     ir = decode(data, settings)
     warnings = tuple(problem.diagnostic for problem in validate(ir))  # decoding has refused errors

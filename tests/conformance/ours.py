@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,7 +75,7 @@ def outcome_of_command(path: Path, folder: Path) -> Outcome:
     done = command_line("run", path, "--json", "--dump", folder)
     assert "Traceback" not in done.stderr, done.stderr
     if done.returncode != 0:
-        assert done.stderr.startswith("error: "), done.stderr
+        assert re.match(r"error: |.*: error\[E", done.stderr), done.stderr
         checked = command_line("check", path)
         return Outcome(refused="run" if checked.returncode == 0 else "compile", message=done.stderr)
     report = json.loads(done.stdout)

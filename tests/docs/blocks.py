@@ -20,6 +20,8 @@ from serq.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES.remove(ROOT / "docs" / "diagnostics.md")
+"""Every page but the one of diagnostics, whose programs `tests/grammar/test_diagnostics_page.py` compiles."""
 
 _BLOCK = re.compile(r"(?:<!-- (?P<file>\S+) -->\n)?```(?P<kind>[^\n`]*)\n(?P<text>.*?)```", re.DOTALL)
 

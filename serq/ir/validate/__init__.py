@@ -7,6 +7,7 @@ still), ``suspicion`` (warnings).
 
 from __future__ import annotations
 
+from serq.errors import CompileError
 from serq.ir.nodes import Program
 from serq.ir.validate.declarations import Declarations
 from serq.ir.validate.expressions import Expressions
@@ -17,8 +18,20 @@ from serq.ir.validate.session import Session
 from serq.ir.validate.staleness import Staleness
 from serq.ir.validate.structure import check_depth, check_structure
 from serq.ir.validate.suspicion import Suspicion
+from serq.source import Diagnostic
 
-__all__ = ["Problem", "validate"]
+__all__ = ["Problem", "require_horizon", "validate"]
+
+
+def require_horizon(program: Program) -> None:
+    """Raise CompileError for a program that does not say how long to run (R-A-007).
+
+    No part of :func:`validate`, because a horizon may still be given from outside.
+    """
+    if program.run.horizon is None:
+        help = "write `run { horizon 600; }`, or give a horizon from outside (`--horizon 600`)"
+        message = "the program does not say how long to run"
+        raise CompileError([Diagnostic("E432", message, owner="run", help=help)])
 
 
 def validate(program: Program) -> tuple[Problem, ...]:

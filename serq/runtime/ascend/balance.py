@@ -16,9 +16,7 @@ class BalanceScheduler(VllmScheduler):
     had nothing to do.
     """
 
-    def __init__(
-        self, config: EngineConfig, connector: KVConnector | None = None, *, ranks: int = 1
-    ) -> None:
+    def __init__(self, config: EngineConfig, connector: KVConnector | None = None, *, ranks: int = 1) -> None:
         super().__init__(config, connector)
         self.running_by_rank: Sequence[int] = [0] * ranks
 
