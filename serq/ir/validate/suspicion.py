@@ -141,4 +141,7 @@ def _cached_read(node: Node) -> Node | None:
 
 
 def _rounded(units: float, block: float | None) -> float:
-    return units if block is None or block == math.inf else math.ceil(units / block) * block
+    """``units`` in whole blocks; as they are where rounding says nothing (a block that is refused elsewhere)."""
+    if block is None or not 0.0 < block < math.inf or not math.isfinite(units / block):
+        return units
+    return math.ceil(units / block) * block
