@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from serq.ir.limits import MAX_DEPTH, MAX_MEMBERS
-from serq.ir.nodes import IR_VERSION, Draw, Node, Pool, Program, Stage, Statement
+from serq.ir.nodes import (
+    IR_VERSION,
+    Aggregate,
+    Choose,
+    Draw,
+    Node,
+    Observe,
+    Pool,
+    Program,
+    Set,
+    Stage,
+    Statement,
+)
 from serq.ir.validate.index import Index
 from serq.ir.validate.problem import Findings
 from serq.ir.walk import children, descendants
+
+_NAME = re.compile(r"[^\W\d]\w*")
+"""A letter or `_`, then letters, digits, `_` (R-A-002)."""
 
 
 def check_depth(program: Program, findings: Findings) -> None:
@@ -39,6 +55,7 @@ def check_structure(index: Index, findings: Findings) -> None:
             message = f"statements are numbered in order from 0; number {expected} is called {statement.id}"
             findings.error("E431", message, statement, whole=True)
             break
+    _names(program, findings)
     sections: list[tuple[str, Iterable[Node]]] = [
         ("workload", (*program.workload.init, *program.workload.turn)),
         ("session", program.session),
@@ -58,6 +75,20 @@ def _families(what: str, families: tuple[Pool, ...] | tuple[Stage, ...], finding
         seen.add(node.name)
         if not (1 <= node.count <= MAX_MEMBERS) or (node.count > 1 and not node.family):
             message = f"{what} `{node.name}` cannot have {node.count} members"
+            findings.error("E431", message, node)
+
+
+def _names(program: Program, findings: Findings) -> None:
+    for node in descendants(program):
+        match node:
+            case Pool(name=name) | Stage(name=name) | Set(attribute=name) | Choose(attribute=name):
+                pass
+            case Observe(series=name) | Aggregate(variable=name):
+                pass
+            case _:
+                continue
+        if not _NAME.fullmatch(name):
+            message = f"`{name}` is not a name: a letter or `_`, then letters, digits and `_`"
             findings.error("E431", message, node)
 
 

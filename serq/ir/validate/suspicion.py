@@ -141,7 +141,7 @@ def _cached_read(node: Node) -> Node | None:
 
 
 def _rounded(units: float, block: float | None) -> float:
-    """``units`` in whole blocks; as they are where rounding says nothing (a block that is refused elsewhere)."""
+    """``units`` in whole blocks; as they are where the block is one that is refused elsewhere."""
     if block is None or not 0.0 < block < math.inf or not math.isfinite(units / block):
         return units
     return math.ceil(units / block) * block

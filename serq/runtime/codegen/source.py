@@ -55,9 +55,9 @@ class SourceText:
 
 
 def identifier(prefix: str, name: str, number: int) -> str:
-    """A Python name for the ``number``-th thing called ``name``.
+    """A Python name for the ``number``-th thing called ``name``, whatever ``name`` is.
 
     Python folds letters of names that only look alike (NFKC), the language does not; a name with letters
     outside ASCII is told apart by its number.
     """
-    return f"{prefix}_{name}" if name.isascii() else f"{prefix}_{number}_"
+    return f"{prefix}_{name}" if name.isascii() and name.isidentifier() else f"{prefix}_{number}_"
