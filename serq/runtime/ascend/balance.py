@@ -23,3 +23,10 @@ class BalanceScheduler(VllmScheduler):
     def has_slot(self) -> bool:
         """Not while some rank is exactly full."""
         return max(self.running_by_rank) != self.config.max_num_seqs and super().has_slot()
+
+
+def gather_running(ranks: Sequence[BalanceScheduler]) -> None:
+    """Tell every rank how many requests run on each, once all have ended their step (V-058)."""
+    counts = [len(rank.running) for rank in ranks]
+    for rank in ranks:
+        rank.running_by_rank = counts

@@ -3,11 +3,12 @@
 import pytest
 
 from serq.oracle.ascend.connectors import AcceptingConnector, RefusingConnector, ScriptedConnector
-from serq.runtime.ascend.balance import BalanceScheduler
+from serq.runtime.ascend.balance import BalanceScheduler, gather_running
 from serq.runtime.ascend.balance_plan import BalanceStep
 from serq.runtime.ascend.chunk_predictor import ProfilingChunkConfig
 from serq.runtime.ascend.cpu_offload import CPUOffloadConnector
 from serq.runtime.ascend.dyntra import DyntraLBRecomputeScheduler, DyntraLBScheduler
+from serq.runtime.ascend.dyntra_group import DyntraLBConfig, DyntraLBGroup
 from serq.runtime.ascend.profiling_chunk import ProfilingChunkScheduler
 from serq.runtime.ascend.recompute import RecomputeScheduler
 from serq.runtime.ascend.scheduler_choice import (
@@ -150,6 +151,54 @@ def test_no_rank_admits_while_another_is_exactly_full() -> None:
     assert not shares(step(scheduler)[0])
     scheduler.running_by_rank = [0, 3]
     assert shares(step(scheduler)[0]) == {"r": 8}
+
+
+def test_ranks_are_told_of_each_other() -> None:
+    ranks = [BalanceScheduler(engine(), ranks=2) for _ in range(2)]
+    ranks[0].add_request(request("r", 8, decode=3))
+    step(ranks[0])
+    gather_running(ranks)
+    assert ranks[1].running_by_rank == [1, 0]
+
+
+def decode_ranks(*prompts: list[int]) -> list[DyntraLBScheduler]:
+    """Ranks with two slots each, whose first two requests run."""
+    ranks = []
+    for number, lengths in enumerate(prompts):
+        rank = DyntraLBScheduler(engine(num_gpu_blocks=200, max_num_seqs=2, kv_transfer=CONSUMER))
+        for place, length in enumerate(lengths):
+            rank.add_request(request(f"{number}.{place}", length, decode=50))
+        for _ in range(8):
+            step(rank)
+        ranks.append(rank)
+    return ranks
+
+
+def test_a_static_group_plans_from_its_first_step_on() -> None:
+    ranks = decode_ranks([300, 20], [20, 20, 120])
+    group = DyntraLBGroup(ranks, DyntraLBConfig(mode="static", start_step=1))
+    group.after_iteration()
+    assert ranks[1].plan is None
+    group.after_iteration()
+    assert ranks[1].plan == BalanceStep((2,), (8,))
+    assert ranks[0].plan is not None
+    assert ranks[0].plan.freeze
+
+
+def test_a_dynamic_group_wakes_for_a_new_long_request_only() -> None:
+    ranks = decode_ranks([300, 20], [20])
+    config = DyntraLBConfig(start_step=0, long_req_block_threshold=10, dynamic_max_step=2)
+    group = DyntraLBGroup(ranks, config)
+    planned = []
+    for _ in range(4):
+        group.after_iteration()
+        planned.append(ranks[0].plan is not None)
+        ranks[0].plan = ranks[1].plan = None
+    assert planned == [True, True, False, False]
+    ranks[1].add_request(request("new", 200, decode=50))
+    step(ranks[1])
+    group.after_iteration()
+    assert ranks[0].prefetches
 
 
 def options(**given: object) -> SchedulerOptions:
