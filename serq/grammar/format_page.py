@@ -1,0 +1,167 @@
+"""The page that a formatted program is written on: lines, and where the comments go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+from typing import Final
+
+from serq.grammar.format_words import CLOSING, OPENING, Comment, Gap
+
+_BEFORE_TRAILING: Final = "  "
+"""Between code and the comment at the end of its line."""
+
+_NO_SPACE_BEFORE: Final = frozenset(")],;")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    code: str
+    comment: Comment | None = None
+    """The comment at its end, in one line with those above and below it that were written so."""
+
+
+def inline_comments(gap: Gap, around: tuple[str, str]) -> str:
+    """The block comments of a gap that stays on one line, with the spaces around them."""
+    if not gap.comments:
+        return ""
+    left, right = around
+    before = "" if left in OPENING - {"{"} else " "
+    after = "" if right in _NO_SPACE_BEFORE else " "
+    return before + " ".join(comment.text for comment in gap.comments) + after
+
+
+class Page:
+    """Lines written so far, and the one that is being written."""
+
+    def __init__(self) -> None:
+        self._lines: list[_Line] = []
+        self._code = ""
+        self._comment: Comment | None = None
+
+    @property
+    def column(self) -> int:
+        """Where the next word goes."""
+        return len(self._code)
+
+    def write(self, text: str) -> None:
+        """Go on with the line; a comment at its end turns out to stand in its middle."""
+        if self._comment is not None:
+            self._code += _BEFORE_TRAILING + self._comment.text + " "
+            self._comment = None
+        self._code += text
+
+    def write_inline(self, gap: Gap, around: tuple[str, str], indentation: int) -> None:
+        """The comments of a gap inside a line; one to the end of the line continues it at ``indentation``."""
+        if not gap.breaks_line:
+            self.write(inline_comments(gap, around))
+            return
+        left, right = around
+        for index, comment in enumerate(gap.comments):
+            if comment.to_line_end:
+                self._trail(comment)
+                self._end_line(indentation)
+                continue
+            if not (self._at_line_start() or (index == 0 and left in OPENING)):
+                self.write(" ")
+            self._write_comment(comment)
+        if not self._at_line_start() and right not in _NO_SPACE_BEFORE:
+            self.write(" ")
+
+    def break_line(
+        self, gap: Gap, around: tuple[str, str], indentation: int, inner: int, *, keeps_blank: bool
+    ) -> None:
+        """End the line at a gap and begin the next at ``indentation``; its comments stand between.
+
+        Comments before a closing bracket belong to what it closes and are indented by ``inner`` more.
+        """
+        left, right = around
+        closes = right in CLOSING
+        at_comments = indentation + inner if closes else indentation
+        trailing = self._trailing(gap, around)
+        for comment in trailing:
+            self._trail(comment)
+        own = gap.comments[len(trailing) :]
+        own = own[self._continue_trailing(own, gap.column) :]
+        blank = keeps_blank and left not in OPENING
+        for index, comment in enumerate(own):
+            if index and not comment.newlines:
+                self.write(" ")
+            else:
+                self._end_line(at_comments, blank=blank and comment.newlines > 1)
+            self._write_comment(comment)
+            blank = keeps_blank
+        if not right:
+            return
+        if own and not (gap.newlines or closes):
+            self.write(" ")
+        else:
+            self._end_line(indentation, blank=blank and not closes and gap.newlines > 1)
+
+    def _trailing(self, gap: Gap, around: tuple[str, str]) -> list[Comment]:
+        """The comments that belong to the word on their left: on its line, with a line end after them."""
+        left, right = around
+        if not left or not (gap.lines or right in CLOSING or not right):
+            return []
+        return list(takewhile(lambda comment: not comment.newlines, gap.comments))
+
+    def _continue_trailing(self, own: Sequence[Comment], column_of_word: int) -> int:
+        """Write the comments that go on under the one at the end of the line; how many they are."""
+        above = self._comment
+        if above is None:
+            return 0
+        count = 0
+        for comment in own:
+            under = comment.newlines == 1 and comment.column == above.column != column_of_word
+            if not (under and above.to_line_end and comment.to_line_end):
+                break
+            self._end_line(0)
+            self._trail(comment)
+            count += 1
+        return count
+
+    def _trail(self, comment: Comment) -> None:
+        """Put a comment at the end of the line."""
+        if comment.rest:
+            self.write(_BEFORE_TRAILING)
+            self._write_comment(comment)
+            return
+        if self._comment is not None:
+            self.write("")
+        self._comment = comment
+
+    def _write_comment(self, comment: Comment) -> None:
+        column = self.column
+        self.write(comment.text)
+        for relative, line in comment.rest:
+            self._end_line(max(0, column + relative) if line else 0)
+            self.write(line)
+
+    def _at_line_start(self) -> bool:
+        return self._comment is None and not self._code.strip()
+
+    def _end_line(self, indentation: int, *, blank: bool = False) -> None:
+        if self._lines or not self._at_line_start():
+            self._lines.append(_Line(self._code.rstrip(), self._comment))
+            if blank:
+                self._lines.append(_Line(""))
+        self._code, self._comment = " " * indentation, None
+
+    def text(self) -> str:
+        """All lines; every one ends, and a page with nothing on it has none."""
+        self._end_line(0)
+        return "".join(line + "\n" for line in _aligned(self._lines))
+
+
+def _aligned(lines: list[_Line]) -> Iterator[str]:
+    """The lines with their comments; comments written under one another stay so."""
+    for column, group in groupby(lines, lambda line: line.comment and line.comment.column):
+        block = list(group)
+        if column is None:
+            yield from (line.code for line in block)
+            continue
+        width = max(len(line.code) for line in block)
+        for line in block:
+            assert line.comment is not None
+            yield line.code.ljust(width) + _BEFORE_TRAILING + line.comment.text
