@@ -37,7 +37,7 @@ def fmt(files: Sequence[Path], check: bool) -> None:
 
 def _format(file: Path, check: bool) -> bool:
     """Whether the file was (or would be) changed."""
-    from serq.grammar.printer import format_source  # type: ignore[import-not-found, unused-ignore]
+    from serq.grammar.printer import format_source
     from serq.source import SourceFile, read_text
 
     text = read_text(file, "program")
