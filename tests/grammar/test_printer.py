@@ -298,7 +298,7 @@ def test_clauses_of_a_long_header() -> None:
     )
 
 
-# --- whole texts, refusals, time -----------------------------------------------------------------------------
+# --- whole texts, refusals, time ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
