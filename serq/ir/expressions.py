@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -36,6 +36,12 @@ Function = Literal["min", "max", "pow", "abs", "floor", "ceil", "sqrt", "exp", "
 Distribution = Literal["exp", "det", "uniform", "erlang", "h2", "bernoulli"]
 PoolFunction = Literal["used", "free", "holders", "queued", "cachedin", "blocksize"]
 StageFunction = Literal["queue", "busy", "work", "est_lambda", "est_rho", "est_wait", "budget_left", "price"]
+
+ARITIES: Final = {
+    **dict.fromkeys(("abs", "floor", "ceil", "sqrt", "exp", "ln", "det", "bernoulli"), 1),
+    **dict.fromkeys(("min", "max", "pow", "uniform", "erlang", "h2"), 2),
+}
+"""Function or distribution -> how many arguments it takes; `exp` is both, with one (R-A-026, R-B-103)."""
 
 
 class Number(Node, frozen=True, tag="number"):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from serq.ir import arithmetic
+from serq.ir.expressions import ARITIES
 from serq.ir.nodes import (
     Aggregate,
     Binary,
@@ -42,7 +43,7 @@ _NOTHING: Final[Locals] = {}
 
 
 def constant(expression: Expr, bound: Locals = _NOTHING) -> float | None:
-    """The value, which may be infinite or NaN; None where it depends on the run.
+    """The value, which may be infinite or NaN; None where it depends on the run, or cannot be.
 
     ``bound`` holds the indices of aggregates around the expression. Sides that `&&`, `||` and `?:` do
     not take may depend on the run (R-A-024).
@@ -65,7 +66,8 @@ def constant(expression: Expr, bound: Locals = _NOTHING) -> float | None:
         case Call():
             values = [constant(argument, bound) for argument in expression.arguments]
             known = [value for value in values if value is not None]
-            return arithmetic.FUNCTIONS[expression.function](*known) if len(known) == len(values) else None
+            complete = len(known) == len(values) == ARITIES[expression.function]
+            return arithmetic.FUNCTIONS[expression.function](*known) if complete else None
         case Aggregate():
             return _aggregate(expression, bound)
         case _:

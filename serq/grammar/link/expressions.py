@@ -12,19 +12,12 @@ from serq.grammar.link.context import Context, Definition, Family, UnlinkableErr
 from serq.grammar.link.scope import BodyBinding, HeaderBinding, Index, Meaning, Parameter, Scope
 from serq.grammar.names import DISTRIBUTIONS, FUNCTIONS, POOL_FUNCTIONS, STAGE_FUNCTIONS, closest
 from serq.ir import nodes as ir
+from serq.ir.expressions import ARITIES
 from serq.ir.fold import constant
 from serq.ir.limits import MAX_DEPTH
 from serq.ir.moments import SUPPLIED_ATTRIBUTES, VARIABLES
 from serq.ir.walk import draws
 from serq.source import Place
-
-ARITIES: Final = {
-    **dict.fromkeys(FUNCTIONS, 1),
-    **dict.fromkeys(("min", "max", "pow"), 2),
-    **dict.fromkeys(("exp", "det", "bernoulli"), 1),
-    **dict.fromkeys(("uniform", "erlang", "h2"), 2),
-}
-"""How many arguments a function or a distribution takes (R-A-026, R-B-103); `exp` is both, with one."""
 
 GLOBAL: Final = Scope()
 MANY: Final = 8

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
+from serq.ir.expressions import ARITIES
 from serq.ir.fold import constant
 from serq.ir.limits import MAX_MEMBERS
 from serq.ir.moments import VARIABLES, Moment, readable_at
@@ -29,12 +29,6 @@ from serq.ir.printer import number, reference
 from serq.ir.validate.index import Index, declared
 from serq.ir.validate.problem import Findings
 from serq.ir.walk import children
-
-ARITIES: Final = {
-    **dict.fromkeys(("abs", "floor", "ceil", "sqrt", "exp", "ln", "det", "bernoulli"), 1),
-    **dict.fromkeys(("min", "max", "pow", "uniform", "erlang", "h2"), 2),
-}
-"""Function or distribution -> how many arguments it takes; `exp` is both, with one (R-A-026, R-B-103)."""
 
 
 class Expressions:

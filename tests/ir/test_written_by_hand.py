@@ -1,6 +1,8 @@
-"""An IR file cannot smuggle anything but names into what is generated from it."""
+"""IR files that no compiler would write: refused, and nothing of them is run."""
 
 from __future__ import annotations
+
+import json
 
 import msgspec
 import pytest
@@ -33,3 +35,11 @@ def test_a_name_that_only_looks_like_code_stays_text() -> None:
     ir = serq.compile(source="workload { arrive batch(1); } run { horizon 1; }").ir
     records = simulate(msgspec.structs.replace(ir, session=(odd,)))
     assert records.series["d(s, 1); raise SystemExit #"].values == [1]
+
+
+def test_a_call_with_too_few_arguments_is_refused() -> None:
+    program = "pool p { cap 3; } session { hold p (min(1, 2)) { } } run { horizon 5; }"
+    tree = json.loads(serq.compile(source=program).to_json())
+    del tree["session"][0]["units"][0]["units"]["arguments"][0]
+    with pytest.raises(CompileError, match="2 arguments"):
+        serq.Program.from_json(json.dumps(tree))
