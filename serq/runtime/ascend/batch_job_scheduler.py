@@ -16,7 +16,7 @@ from serq.runtime.vllm.request import Request, RequestStatus, Time
 from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_base import FormingStep
 from serq.runtime.vllm.scheduler_output import RequestOutput, SchedulerOutput
-from serq.runtime.vllm.waiting_loop import Start
+from serq.runtime.vllm.waiting_loop import Start, Verdict
 
 
 class BatchJobAwareScheduler(VllmScheduler):
@@ -60,11 +60,20 @@ class BatchJobAwareScheduler(VllmScheduler):
         return admission_budget(free_blocks, self.reserver.predict(), self.config.cache_block_size)
 
     def _admit(self, step: FormingStep, request: Request, start: Start, share: int, num_pads: int) -> None:
-        if request.is_finished:
-            raise UpstreamCrashError(
-                "RuntimeError",
-                f"Invalid request status: {request.status.name}",
-                f"Request {request.request_id} was aborted after it had been chosen for admission, and the "
-                "queue kept the choice (V-034); keeps_removed_peek = false models an engine without this.",
-            )
+        _check_alive(request)
         super()._admit(step, request, start, share, num_pads)
+
+    def _begin_load(self, step: FormingStep, request: Request, start: Start) -> Verdict:
+        _check_alive(request)
+        return super()._begin_load(step, request, start)
+
+
+def _check_alive(request: Request) -> None:
+    """Die of a request that was aborted while it was the queue's choice (V-034)."""
+    if request.is_finished:
+        raise UpstreamCrashError(
+            "RuntimeError",
+            f"Invalid request status: {request.status.name}",
+            f"Request {request.request_id} was aborted after it had been chosen for admission, and the queue "
+            "kept the choice (V-034); keeps_removed_peek = false models an engine without this.",
+        )
