@@ -68,8 +68,12 @@ def compile(
     UsageError for arguments that cannot be meant.
     """
     settings = _settings(seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals)
-    program = _load(path, source, sets, settings)
-    require_horizon(program.ir)
+    try:
+        program = _load(path, source, sets, settings)
+        require_horizon(program.ir)
+    except CompileError as error:
+        name = "<source>" if path is None else str(path)
+        raise CompileError([_named(diagnostic, name) for diagnostic in error.diagnostics]) from None
     return program if trace is None else replace(program, trace_file=Path(trace))
 
 
@@ -122,11 +126,14 @@ def _load(path: str | Path | None, source: str | None, sets: Sets | None, settin
         return _link(SourceFile(str(path), text), sets, settings, Path(path).parent)
     if sets:
         raise UsageError(f"{path}: an IR file has no `let`s left to set; set them in the program's text")
-    try:
-        return _decode(text.encode(), settings)
-    except CompileError as error:
-        named = [replace(d, owner=f"{path}, {d.owner}" if d.owner else str(path)) for d in error.diagnostics]
-        raise CompileError(named) from None
+    return _decode(text.encode(), settings)
+
+
+def _named(diagnostic: Diagnostic, name: str) -> Diagnostic:
+    """The diagnostic with the name of its program, where it has no place in a text."""
+    if diagnostic.source is not None:
+        return diagnostic
+    return replace(diagnostic, owner=f"{name}: {diagnostic.owner}" if diagnostic.owner else name)
 
 
 def _link(source: SourceFile, sets: Sets | None, settings: Settings, folder: Path | None) -> Program:

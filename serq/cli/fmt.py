@@ -10,11 +10,12 @@ from pathlib import Path
 import click
 
 from serq.cli.exits import FAILED
+from serq.cli.options import FILE
 from serq.errors import DataError, SerqError
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option(
     "--check", is_flag=True, help="Change nothing; name the files that would change, and exit with 1."
 )

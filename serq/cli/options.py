@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-program_file = click.argument("file", type=click.Path(path_type=Path))
+
+class FilePath(click.Path):
+    """A path; not the empty text that an unset shell variable leaves, which would mean the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Refuse an empty path, and make a ``Path`` of any other."""
+        if not str(value):
+            self.fail("an empty path", param, ctx)
+        return Path(value)
+
+
+FILE = FilePath()
+
+program_file = click.argument("file", type=FILE)
 
 
 def _parse_sets(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from serq.cli.options import program_file, sets_option
+from serq.cli.options import FILE, program_file, sets_option
 from serq.errors import RunError
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin.")
 @click.option("--arrivals", type=int, metavar="N", help="Stop arrivals after N, and end when all have ended.")
 @sets_option
-@click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Replay this trace.")
+@click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object, nothing else.")
-@click.option("--dump", type=click.Path(path_type=Path), metavar="DIR", help="Write every sample as CSV.")
+@click.option("--dump", type=FILE, metavar="DIR", help="Write every sample as CSV.")
 def run(
     file: Path,
     seed: int | None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from serq.cli.options import FILE
 from serq.errors import DataError
 
 if TYPE_CHECKING:
@@ -33,10 +34,8 @@ def _writes_a_trace(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--to", "format", type=click.Choice(_FORMATS), help="Format written (default: as read)."
         ),
-        click.option(
-            "-o", "--output", type=click.Path(path_type=Path), help="File written (default: stdout)."
-        ),
-        click.argument("file", type=click.Path(path_type=Path)),
+        click.option("-o", "--output", type=FILE, help="File written (default: stdout)."),
+        click.argument("file", type=FILE),
     ):
         command = option(command)
     return command
@@ -60,7 +59,7 @@ class _Range(click.ParamType[Any]):
 
 
 @trace.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(file: Path, as_json: bool) -> None:
     """Say what FILE holds: sessions, turns, tokens, arrival rate."""

@@ -120,7 +120,9 @@ BROKEN = {
     [
         (["none.sq"], 1, "program none.sq: no such file"),
         (["."], 1, "program .: is a directory"),
-        (["empty.sq"], 1, "how long to run"),
+        ([""], 2, "an empty path"),
+        (["desk.sq", "--dump", ""], 2, "an empty path"),
+        (["empty.sq"], 1, "empty.sq: run: error[E432]: the program does not say how long to run"),
         (["comment.sq"], 1, "how long to run"),
         (["binary.sq"], 1, "binary data"),
         (["latin.sq"], 1, "not UTF-8"),
@@ -149,6 +151,7 @@ BROKEN = {
         (["desk.sq", "--set", "service=1", "--set", "service=2"], 2, "set twice"),
         (["desk.sq", "--trace", "none.csv"], 1, "trace none.csv: no such file"),
         (["desk.sq", "--trace", "zero.csv"], 1, "empty trace"),
+        (["desk.sq", "--trace", "desk.sq"], 1, "a trace is a session CSV, an Azure CSV"),
         (["desk.sq", "--trace", "row.csv"], 1, "row.csv:2: column 3 (new)"),
         (["desk.sq", "--dump", "desk.sq"], 1, "desk.sq: cannot be made a folder"),
         (["desk.sq", "--dump", "/proc/nothing"], 1, "/proc/nothing: cannot be made a folder"),

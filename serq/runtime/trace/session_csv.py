@@ -36,6 +36,10 @@ _TIMED_ROW: Final = re.compile(
     rf"({_FLOAT}),[^,]*,({_FLOAT}),({_FLOAT}),({_FLOAT}),({_FLOAT}),({_FLOAT})?", re.IGNORECASE | re.ASCII
 )
 
+_OTHER_FORMATS: Final = (
+    "; a trace is a session CSV, an Azure CSV (first line TIMESTAMP,ContextTokens,GeneratedTokens) "
+    "or Mooncake JSONL"
+)
 _LARGEST_SESSION: Final = 2**64 - 1
 
 
@@ -52,7 +56,8 @@ def read_session_csv(path: str, text: str) -> Trace:
             continue
         match = row.fullmatch(line)
         if match is None:
-            raise DataError(f"{path}:{number}: {_complaint(line, timed)}")
+            hint = "" if current is not None else _OTHER_FORMATS
+            raise DataError(f"{path}:{number}: {_complaint(line, timed)}{hint}")
         fields = match.groups()
         session = _session_number(float(fields[0]))
         if timed:
