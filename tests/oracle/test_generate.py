@@ -118,6 +118,8 @@ def test_no_two_aborts_can_fall_into_one_step(scenarios: list[Scenario]) -> None
     for scenario in scenarios:
         engine = scenario.engine
         longest = scenario.cost.of(engine.max_num_batched_tokens, engine.max_num_seqs)
+        arrival = {request.id: request.t for request in scenario.requests}
+        assert all(e.t >= arrival[e.id] for e in scenario.events if e.op == "abort" and e.id is not None)
         aborts = sorted(event.t for event in scenario.events if event.op == "abort")
         assert all(later - earlier > longest for earlier, later in pairwise(aborts))
 

@@ -75,7 +75,9 @@ def draw_events(
     if draw.chance(theme.control):
         time = draw.between(0, horizon // 3)
         for _ in range(draw.between(1, 4) if cost.get("base") else 1):
-            events.append({"t": time, "op": "abort", "id": draw.pick(requests)["id"]})
+            victim = draw.pick(requests)
+            time = max(time, victim["t"])
+            events.append({"t": time, "op": "abort", "id": victim["id"]})
             time += 2 * longest_step + 1 + draw.between(0, horizon // 3)
     if draw.chance(0.5 * theme.control):
         for _ in range(draw.between(1, 3)):
