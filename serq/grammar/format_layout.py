@@ -16,7 +16,7 @@ from serq.grammar.format_syntax import Node, Part, Syntax, first_word, last_word
 from serq.grammar.format_words import Words
 
 CALLS: Final = frozenset(
-    {"call", "draw", "call_statement", "arrival_of", "arrival_traced", "fifo", "ps"}
+    {"call", "draw", "call_statement", "arrival_of", "fifo", "ps"}
     | {"expression_def", "statement_def"}
 )
 """Rules whose `(` stands close to the name before it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import takewhile
 from typing import Final
 
 from serq.grammar.format_words import CLOSING, OPENING, Comment, Gap
@@ -18,8 +18,16 @@ _NO_SPACE_BEFORE: Final = frozenset(")],;")
 @dataclass(frozen=True, slots=True)
 class _Line:
     code: str
+    indentation: int = 0
     comment: Comment | None = None
-    """The comment at its end, in one line with those above and below it that were written so."""
+    """The comment at its end."""
+
+    def continues(self, above: _Line) -> bool:
+        """Whether its comment goes under the one of the line above: the lines are alike or it stood so."""
+        if self.comment is None or above.comment is None:
+            return False
+        alike = self.indentation == above.indentation and not self.code.endswith(tuple(OPENING))
+        return alike or self.comment.column == above.comment.column
 
 
 def inline_comments(gap: Gap, around: tuple[str, str]) -> str:
@@ -38,6 +46,7 @@ class Page:
     def __init__(self) -> None:
         self._lines: list[_Line] = []
         self._code = ""
+        self._indentation = 0
         self._comment: Comment | None = None
 
     @property
@@ -60,7 +69,7 @@ class Page:
         left, right = around
         for index, comment in enumerate(gap.comments):
             if comment.to_line_end:
-                self._trail(comment)
+                self._write_comment(comment) if self._at_line_start() else self._trail(comment)
                 self._end_line(indentation)
                 continue
             if not (self._at_line_start() or (index == 0 and left in OPENING)):
@@ -116,7 +125,7 @@ class Page:
             under = comment.newlines == 1 and comment.column == above.column != column_of_word
             if not (under and above.to_line_end and comment.to_line_end):
                 break
-            self._end_line(0)
+            self._end_line(self._indentation)
             self._trail(comment)
             count += 1
         return count
@@ -143,10 +152,10 @@ class Page:
 
     def _end_line(self, indentation: int, *, blank: bool = False) -> None:
         if self._lines or not self._at_line_start():
-            self._lines.append(_Line(self._code.rstrip(), self._comment))
+            self._lines.append(_Line(self._code.rstrip(), self._indentation, self._comment))
             if blank:
                 self._lines.append(_Line(""))
-        self._code, self._comment = " " * indentation, None
+        self._code, self._indentation, self._comment = " " * indentation, indentation, None
 
     def text(self) -> str:
         """All lines; every one ends, and a page with nothing on it has none."""
@@ -154,14 +163,21 @@ class Page:
         return "".join(line + "\n" for line in _aligned(self._lines))
 
 
-def _aligned(lines: list[_Line]) -> Iterator[str]:
-    """The lines with their comments; comments written under one another stay so."""
-    for column, group in groupby(lines, lambda line: line.comment and line.comment.column):
-        block = list(group)
-        if column is None:
-            yield from (line.code for line in block)
-            continue
-        width = max(len(line.code) for line in block)
-        for line in block:
-            assert line.comment is not None
+def _aligned(lines: Sequence[_Line]) -> Iterator[str]:
+    """The lines with their comments, which stand in columns where lines follow one another."""
+    block: list[_Line] = []
+    for line in lines:
+        if block and not line.continues(block[-1]):
+            yield from _in_columns(block)
+            block = []
+        block.append(line)
+    yield from _in_columns(block)
+
+
+def _in_columns(block: Sequence[_Line]) -> Iterator[str]:
+    width = max((len(line.code) for line in block), default=0)
+    for line in block:
+        if line.comment is None:
+            yield line.code
+        else:
             yield line.code.ljust(width) + _BEFORE_TRAILING + line.comment.text

@@ -66,6 +66,7 @@ def test_items() -> None:
         use"b.sq";
         stage s[ 2 ]:fifo ( 2 );stage t:fifo;stage u :ps(1);
         share   maxmin ;
+        workload { arrive trace(2) ; arrive  poisson ( 2 ); trace"t.csv"ordered ; }
         """,
         """
         def f(a, b) = a;
@@ -75,6 +76,7 @@ def test_items() -> None:
         stage t : fifo;
         stage u : ps(1);
         share maxmin;
+        workload { arrive trace (2); arrive poisson(2); trace "t.csv" ordered; }
         """,
     )
 

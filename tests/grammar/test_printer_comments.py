@@ -49,7 +49,7 @@ def test_comments_inside_an_expression() -> None:
           // before two
           + f(
             a,  // the first
-            b  // the second
+            b   // the second
           );  // after all
         let y = (/* in */ 2 /* out */);  // before the end
         """,
@@ -80,19 +80,30 @@ def test_comments_before_braces_and_else() -> None:
     )
 
 
-def test_comments_under_one_another_stay_so() -> None:
+def test_comments_at_line_ends_stand_in_columns() -> None:
     becomes(
         """
-        let a=1;        // aligned
+        let a=1; // aligned
         let long = 2;   // aligned
                         // and going on
-        let b=3; // alone
+        stage gpu : step {  // another column
+          cost 0.5     // written under
+            + 2*tokens // one another
+            ;
+          // a line of its own
+          budget 4; // alone
+        }
         """,
         """
         let a = 1;     // aligned
         let long = 2;  // aligned
                        // and going on
-        let b = 3;  // alone
+        stage gpu : step {  // another column
+          cost 0.5         // written under
+            + 2 * tokens;  // one another
+          // a line of its own
+          budget 4;  // alone
+        }
         """,
     )
 
