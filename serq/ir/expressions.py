@@ -11,6 +11,12 @@ class Node(msgspec.Struct, frozen=True, tag_field="node", omit_defaults=True, fo
     """The base of every node: immutable, compared by value, tagged by its class name in JSON."""
 
 
+class Statement(Node, frozen=True, kw_only=True):
+    """The base of statements; ``id`` numbers them in the order of the program (workload, then session)."""
+
+    id: int
+
+
 # --- references ---------------------------------------------------------------------------------------------
 
 
@@ -35,7 +41,16 @@ BinaryOperator = Literal["+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!
 Function = Literal["min", "max", "pow", "abs", "floor", "ceil", "sqrt", "exp", "ln"]
 Distribution = Literal["exp", "det", "uniform", "erlang", "h2", "bernoulli"]
 PoolFunction = Literal["used", "free", "holders", "queued", "cachedin", "blocksize"]
-StageFunction = Literal["queue", "busy", "work", "est_lambda", "est_rho", "est_wait", "budget_left", "price"]
+StageFunction = Literal[
+    "queue", "busy", "work", "est_lambda", "est_rho", "est_wait", "budget_left", "price",
+    "waiting", "running", "kv_usage",
+]  # fmt: skip
+"""Live reads of a stage; the last three are of `vllm` stages only."""
+RequestMetric = Literal[
+    "ttft", "tpot", "itl", "e2e", "queue_time", "sent", "first_token", "last_token",
+    "prompt_tokens", "cached_tokens", "generated", "preempted",
+    "stopped", "aborted", "failed", "recomputed", "rejected",
+]  # fmt: skip
 
 ARITIES: Final = {
     **dict.fromkeys(("abs", "floor", "ceil", "sqrt", "exp", "ln", "det", "bernoulli"), 1),
@@ -124,6 +139,20 @@ class StageRead(Node, frozen=True, tag="stage_read"):
     stage: StageRef
 
 
+class RequestRead(Node, frozen=True, tag="request_read"):
+    """What the client of request ``handle`` saw; NaN for a time that never came."""
+
+    metric: RequestMetric
+    handle: str
+
+
+class Reusable(Node, frozen=True, tag="reusable"):
+    """`reusable(stage, handle)`: tokens of the handle's conversation that the engine has cached."""
+
+    stage: StageRef
+    handle: str
+
+
 class Aggregate(Node, frozen=True, tag="aggregate"):
     """`max|min|sum variable in count (body)` over variable = 0 .. count-1."""
 
@@ -145,5 +174,7 @@ Expr = (
     | Draw
     | PoolRead
     | StageRead
+    | RequestRead
+    | Reusable
     | Aggregate
 )

@@ -9,7 +9,8 @@ Numbers are IEEE doubles; infinities are allowed, NaN is not. Times have no unit
 units of a pool are blocks, tokens or slots, as the program means them. Places in a text are not part of the
 definition: they live in a ``serq.source.SourceMap`` keyed by the statement number ``id``.
 
-Expressions and references stand in ``serq.ir.expressions``; this module hands them on.
+Expressions and references stand in ``serq.ir.expressions``, engines of vLLM and their requests in
+``serq.ir.serving``; this module hands them on.
 """
 
 from __future__ import annotations
@@ -37,13 +38,18 @@ from serq.ir.expressions import (
     PoolFunction,
     PoolRead,
     PoolRef,
+    RequestMetric,
+    RequestRead,
+    Reusable,
     StageFunction,
     StageRead,
     StageRef,
+    Statement,
     Unary,
     UnaryOperator,
     Variable,
 )
+from serq.ir.serving import Connector, Gauge, Request, Vllm
 
 __all__ = [
     "IR_VERSION",
@@ -60,6 +66,7 @@ __all__ = [
     "Choose",
     "Closed",
     "Conditional",
+    "Connector",
     "Delay",
     "Distribution",
     "Draw",
@@ -68,6 +75,7 @@ __all__ = [
     "Expr",
     "Fifo",
     "Function",
+    "Gauge",
     "Grow",
     "Hold",
     "HoldUnit",
@@ -87,6 +95,10 @@ __all__ = [
     "Program",
     "Release",
     "Renewal",
+    "Request",
+    "RequestMetric",
+    "RequestRead",
+    "Reusable",
     "Run",
     "RunSettings",
     "Set",
@@ -103,18 +115,13 @@ __all__ = [
     "Unary",
     "UnaryOperator",
     "Variable",
+    "Vllm",
     "Workload",
 ]
 
 IR_VERSION = 1
 
 # --- statements ---------------------------------------------------------------------------------------------
-
-
-class Statement(Node, frozen=True, kw_only=True):
-    """The base of statements; ``id`` numbers them in the order of the program (workload, then session)."""
-
-    id: int
 
 
 class Turn(Statement, frozen=True, tag="turn"):
@@ -221,7 +228,9 @@ class Choose(Statement, frozen=True, tag="choose"):
     keys: tuple[Expr, ...]
 
 
-AnyStatement = Turn | End | Set | Observe | Hold | Grow | Load | Drop | Release | Run | Branch | Loop | Choose
+AnyStatement = (
+    Turn | End | Set | Observe | Hold | Grow | Load | Drop | Release | Run | Request | Branch | Loop | Choose
+)
 Block = tuple[AnyStatement, ...]
 
 
@@ -285,7 +294,7 @@ class Step(Node, frozen=True, tag="step"):
     memory: str | None = None
 
 
-StageKind = Fifo | ProcessorSharing | Delay | Step
+StageKind = Fifo | ProcessorSharing | Delay | Step | Vllm
 
 
 class Stage(Node, frozen=True, tag="stage_declaration"):
@@ -361,6 +370,8 @@ class Program(Node, frozen=True, tag="serq"):
     share: Literal["maxmin", "bottleneck"] | None = None
     """How stages that flows cross share their capacity (R-B-061, R-B-063)."""
     run: RunSettings = RunSettings()
+    connectors: tuple[Connector, ...] = ()
+    gauges: tuple[Gauge, ...] = ()
 
 
 def with_settings(program: Program, settings: Mapping[str, float]) -> Program:

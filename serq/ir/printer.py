@@ -27,6 +27,9 @@ from serq.ir.nodes import (
     PoolRead,
     PoolRef,
     Release,
+    Request,
+    RequestRead,
+    Reusable,
     Run,
     Set,
     StageRead,
@@ -83,6 +86,10 @@ def _expression(node: Expr) -> tuple[str, int]:
             return f"{node.function}({reference(node.pool)})", 8
         case StageRead():
             return f"{node.function}({reference(node.stage)})", 8
+        case RequestRead():
+            return f"{node.metric}({node.handle})", 8
+        case Reusable():
+            return f"reusable({reference(node.stage)}, {node.handle})", 8
         case Aggregate():
             count = _at_least(node.count, 8)
             return f"{node.operator} {node.variable} in {count} ({expression(node.body)})", 8
@@ -129,6 +136,9 @@ def statement(node: AnyStatement) -> str:
             mode = f" {node.mode}" if node.mode else ""
             growing = f" growing {reference(node.growing)}" if node.growing else ""
             return f"run {stages}{mode} ({expression(node.work)}){growing}"
+        case Request():
+            amounts = _list((node.prompt_tokens, node.output_tokens))
+            return f"request {node.handle} on {reference(node.stage)} ({amounts})"
         case Branch():
             return f"branch ({expression(node.condition)})"
         case Loop():

@@ -8,27 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from serq.ir.expressions import Expr, Node, StageRef
-
-RequestMetric = Literal[
-    "ttft", "tpot", "itl", "e2e", "queue_time", "sent", "first_token", "last_token",
-    "prompt_tokens", "cached_tokens", "generated", "preempted",
-    "stopped", "aborted", "failed", "recomputed", "rejected",
-]  # fmt: skip
-
-
-class RequestRead(Node, frozen=True, tag="request_read"):
-    """What the client of request ``handle`` saw; NaN for a time that never came."""
-
-    metric: RequestMetric
-    handle: str
-
-
-class Reusable(Node, frozen=True, tag="reusable"):
-    """`reusable(stage, handle)`: tokens of the handle's conversation that the engine has cached."""
-
-    stage: StageRef
-    handle: str
+from serq.ir.expressions import Expr, Node, StageRef, Statement
 
 
 class KVCacheGroup(Node, frozen=True, tag="kv_cache_group"):
@@ -108,6 +88,35 @@ class FetchedFrom(Node, frozen=True, tag="fetched_from"):
 
     handle: str
     connector: str
+
+
+class Request(Statement, frozen=True, tag="request"):
+    """`request handle on stage (p, o) ...`: send one request and wait until it ends.
+
+    ``prompt_tokens`` new prompt tokens, ``output_tokens`` the length at which the model would stop. None
+    means that the clause is not written.
+    """
+
+    handle: str
+    stage: StageRef
+    prompt_tokens: Expr
+    output_tokens: Expr
+    follows: str | None = None
+    """The handle whose prompt and outputs this prompt begins with; it may be ``handle`` itself."""
+    fetched: FetchedFrom | None = None
+    prefix: Prefix | None = None
+    traced: bool = False
+    """The prompt's identity is that of the trace's hash ids (512 tokens each)."""
+    abort_after: Expr | None = None
+    label: Expr | None = None
+    """`class (e)`: what results and objectives group the request by."""
+    priority: Expr | None = None
+    max_tokens: Expr | None = None
+    min_tokens: Expr | None = None
+    job: Expr | None = None
+    immediate: Expr | None = None
+    accept: tuple[Expr, ...] = ()
+    """The chance that draft i is taken, given those before it; empty: the engine's own."""
 
 
 class Connector(Node, frozen=True, tag="connector"):

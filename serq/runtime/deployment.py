@@ -110,6 +110,8 @@ class Deployment:
                 return SharedStation(stage.name, member, world, lambda present: function(present, draws))
             case nodes.Step():
                 return self._engine(stage, stage.kind, member)
+            case nodes.Vllm():
+                raise RunError(f"stage `{stage.name}`: `vllm` does not run yet", code="not-modelled")
 
     def _stage_draws(self, stage: nodes.Stage, member: int) -> DrawStream | None:
         return self._random.stage(stage.name, member) if reading.draws((stage,)) else None
