@@ -82,17 +82,23 @@ def _expression(node: Expr) -> tuple[str, int]:
             return f"{node.function}({_list(node.arguments)})", 8
         case Draw():
             return f"~{node.distribution}({_list(node.arguments)})", 8
-        case PoolRead():
-            return f"{node.function}({reference(node.pool)})", 8
-        case StageRead():
-            return f"{node.function}({reference(node.stage)})", 8
-        case RequestRead():
-            return f"{node.metric}({node.handle})", 8
-        case Reusable():
-            return f"reusable({reference(node.stage)}, {node.handle})", 8
+        case PoolRead() | StageRead() | RequestRead() | Reusable():
+            return _read(node), 8
         case Aggregate():
             count = _at_least(node.count, 8)
             return f"{node.operator} {node.variable} in {count} ({expression(node.body)})", 8
+
+
+def _read(node: PoolRead | StageRead | RequestRead | Reusable) -> str:
+    match node:
+        case PoolRead():
+            return f"{node.function}({reference(node.pool)})"
+        case StageRead():
+            return f"{node.function}({reference(node.stage)})"
+        case RequestRead():
+            return f"{node.metric}({node.handle})"
+        case Reusable():
+            return f"reusable({reference(node.stage)}, {node.handle})"
 
 
 def _binary(node: Binary) -> tuple[str, int]:
