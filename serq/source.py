@@ -136,6 +136,7 @@ class Diagnostic:
         width = max(1, min(span.end - span.start, len(line) - column + 1))
         line, column, width = _window(line, column, width)
         before = "".join("\t" if char == "\t" else " " for char in line[: column - 1])
+        line = "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in line)
         gutter = " " * len(str(number))
         return [f" {number} | {line}", f" {gutter} | {before}{'^' * width}"]
 

@@ -102,4 +102,5 @@ def _bad_character(token: Token, previous: Token | None) -> tuple[str, str, str 
         "|": "the operator is `||`",
         "=": "comparison is `==`",
     }
-    return "E101", f"`{token}` means nothing here", helps.get(token.value)
+    shown = f"`{token}`" if token.value.isprintable() else f"the character U+{ord(token.value):04X}"
+    return "E101", f"{shown} means nothing here", helps.get(token.value)

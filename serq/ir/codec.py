@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -49,9 +50,21 @@ def decode(data: bytes, settings: Mapping[str, float] | None = None) -> Program:
 
 def _parsed(data: bytes) -> Any:
     try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        return json.loads(data.decode(), object_pairs_hook=_without_repetition, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
         raise _refused("E501", f"this is not an IR file: {_reason(error)}") from None
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the field `{next(n for n in names if names.count(n) > 1)}` is given twice")
+    return found
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"`{word}` is not JSON")
 
 
 def _refused(code: str, message: str, help_: str | None = None) -> CompileError:
@@ -85,6 +98,8 @@ def _written(value: Any) -> Any:
 
 
 def _read(value: Any) -> Any:
+    if isinstance(value, float) and value in _WORDS:
+        raise _refused("E503", 'this IR file has a number that is out of range; infinity is {"float": "inf"}')
     if isinstance(value, dict) and value.keys() == {"float"} and isinstance(value["float"], str):
         return _NUMBERS.get(value["float"], value)
     return value

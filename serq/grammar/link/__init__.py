@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from serq.errors import CompileError
 from serq.grammar import ast
-from serq.grammar.link.context import Context, TooLargeError
+from serq.grammar.link.context import Context, GivenUpError
 from serq.grammar.link.declare import Declared, declare
 from serq.grammar.link.expressions import Expressions
 from serq.grammar.link.files import Loader, read
@@ -62,9 +62,9 @@ def link_program(
     try:
         program = ir.with_settings(_link(context, files.items, sets or {}), settings or {})
         _judge(context, program)
-    except TooLargeError:
-        program = None
-    if program is None or context.diagnostics:
+    except GivenUpError:
+        pass
+    if context.diagnostics:
         raise CompileError(_in_order(context.diagnostics))
     places = SourceMap(source, context.statement_places())
     return Linked(program, places, tuple(_in_order(context.warnings)))

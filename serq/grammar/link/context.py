@@ -17,6 +17,9 @@ MAX_NODES = 250_000
 """How large a program may become when its defs are spliced in."""
 
 
+MAX_ERRORS = 100
+"""Mistakes after which a program is given up."""
+
 MAX_NOTES = 4
 """Calls of defs that a message names, the innermost ones."""
 
@@ -25,8 +28,8 @@ class UnlinkableError(Exception):
     """A part of the program means nothing; its diagnostic has been reported."""
 
 
-class TooLargeError(Exception):
-    """The program does not stop growing when its defs are spliced in; the diagnostic has been reported."""
+class GivenUpError(Exception):
+    """There is no point in going on: too many mistakes, or a program that does not stop growing."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class Context:
     _next_id: int = 0
     _next_site: int = 0
     _nodes: int = 0
+    _reported: set[tuple[str, str, str]] = field(default_factory=set)
     _alive: list[Node] = field(default_factory=list)
     """Keeps ids from being used twice."""
 
@@ -98,9 +102,13 @@ class Context:
             notes = tuple(f"in the body spliced in at {_position(call)}" for call in inner)
             place = origin.place
             diagnostic = replace(diagnostic, source=place.source, span=place.span, owner=None, notes=notes)
-        kept = self.diagnostics if diagnostic.severity == "error" else self.warnings
-        if diagnostic not in kept:
-            kept.append(diagnostic)
+        key = (diagnostic.code, diagnostic.message, diagnostic.place)
+        if key in self._reported:
+            return
+        self._reported.add(key)
+        (self.diagnostics if diagnostic.severity == "error" else self.warnings).append(diagnostic)
+        if len(self.diagnostics) >= MAX_ERRORS:
+            raise GivenUpError
 
     def origin(self, node: Node, part: str) -> Origin | None:
         """Where a node, or a field of it, was written."""
@@ -118,7 +126,7 @@ class Context:
             self.error(
                 "E216", f"the program has more than {MAX_NODES} nodes once its defs are spliced in", place
             )
-            raise TooLargeError
+            raise GivenUpError
         self._alive.append(node)
         self.origins.setdefault((id(node), part), Origin(place, self.calls))
         return node
@@ -144,7 +152,7 @@ class Context:
 
     @contextmanager
     def at_call(self, calls: tuple[Place, ...], defs_above: int) -> Iterator[None]:
-        """Inside the bodies of defs that these calls splice in; the defs above ``defs_above`` may be used."""
+        """Inside the bodies of defs that these calls splice in, where the defs above an item may be used."""
         outer = self.calls, self.defs_above
         self.calls, self.defs_above = calls, defs_above
         try:

@@ -17,8 +17,9 @@ class Parameter:
     argument: ast.Argument
     scope: Scope
     calls: tuple[Place, ...]
+    """The calls of defs around the call that passes the argument."""
     defs_above: int
-    """Position of the call: its argument uses the defs above it, not those above the body."""
+    """The defs that the argument may use: those above this item."""
     linked: list[Expr] = field(default_factory=list)
     """The argument, once for every time the body reads it."""
 
