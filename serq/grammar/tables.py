@@ -1,6 +1,6 @@
 """The parsing tables: made from ``serq.lark`` beforehand, loaded in a few milliseconds when a text is parsed.
 
-``python -m serq.grammar.tables`` writes them anew after a change of the grammar; a test holds both together.
+``python -m serq.grammar`` writes them anew after a change of the grammar; a test holds both together.
 """
 
 from __future__ import annotations
@@ -48,7 +48,3 @@ def make() -> bytes:
 def load() -> Lark:
     """The parser, from the shipped tables."""
     return Lark.load(io.BytesIO(zlib.decompress(TABLES.read_bytes())))
-
-
-if __name__ == "__main__":
-    TABLES.write_bytes(make())

@@ -40,7 +40,7 @@ def canonical(lark: Lark) -> Any:
 
 def test_the_shipped_tables_are_those_of_the_grammar() -> None:
     made = Lark.load(io.BytesIO(zlib.decompress(tables.make())))
-    assert canonical(made) == canonical(tables.load()), "run `python -m serq.grammar.tables`"
+    assert canonical(made) == canonical(tables.load()), "run `python -m serq.grammar`"
 
 
 def test_loading_takes_less_than_a_tenth_of_a_second() -> None:
