@@ -104,13 +104,7 @@ def test_admit_via_stays_an_option() -> None:
     assert program(text).pools[0].admit_via == "e"
 
 
-WORDS = (
-    "let def use pool stage workload session server share run maxmin bottleneck horizon warmup seed arrivals "
-    "cap block evict lru by preempt none lifo queue fifo via spill when ps delay step budget chunk cost memory "
-    "serve admission first exclusive only arrive trace ordered init turn hidden poisson renewal closed batch "
-    "end request set observe hold reserve reuse at cache lease grow load drop release prefill decode tool "
-    "transfer on from to growing branch with else loop choose in max min sum"
-).split()
+WORDS = ["let", "def", "use", "pool", "stage", "workload", "session", "server", "share", "run", "maxmin", "bottleneck", "horizon", "warmup", "seed", "arrivals", "cap", "block", "evict", "lru", "by", "preempt", "none", "lifo", "queue", "fifo", "via", "spill", "when", "ps", "delay", "step", "budget", "chunk", "cost", "memory", "serve", "admission", "first", "exclusive", "only", "arrive", "trace", "ordered", "init", "turn", "hidden", "poisson", "renewal", "closed", "batch", "end", "request", "set", "observe", "hold", "reserve", "reuse", "at", "cache", "lease", "grow", "load", "drop", "release", "prefill", "decode", "tool", "transfer", "on", "from", "to", "growing", "branch", "with", "else", "loop", "choose", "in", "max", "min", "sum"]
 
 
 @pytest.mark.parametrize("word", [word for word in WORDS if word != "admission"])

@@ -111,7 +111,7 @@ def test_what_a_let_cannot_be_set_to(value: str | float) -> None:
 def test_attributes_are_the_names_that_statements_assign_anywhere() -> None:
     text = "session { observe x = a + b; } workload { init { set a = 1; } turn { set b = 2; } }"
     assert observed(text) == [Binary("+", Attribute("a"), Attribute("b"))]
-    supplied = "serial turn_no cached computed new out think more forced".split()
+    supplied = ["serial", "turn_no", "cached", "computed", "new", "out", "think", "more", "forced"]
     for name in supplied:
         assert observed(f"session {{ observe x = {name}; }}") == [Attribute(name)]
 

@@ -1,0 +1,67 @@
+"""Programs of several files (R-A-006)."""
+
+from __future__ import annotations
+
+import pytest
+
+from serq.errors import CompileError, DataError
+from serq.grammar import Linked, link_program
+from serq.ir.nodes import Number, Observe
+from serq.source import SourceFile
+
+
+def link(files: dict[str, str]) -> Linked:
+    def load(path: str) -> SourceFile:
+        if path not in files:
+            raise DataError(f"program {path}: no such file")
+        return SourceFile(path, files[path])
+
+    return link_program(SourceFile("main.sq", files["main.sq"]), loader=load)
+
+
+def test_a_used_file_stands_in_the_place_of_its_use() -> None:
+    linked = link(
+        {
+            "main.sq": 'let a = 1; use "lib.sq"; let c = b + 1; session { watch(c); }',
+            "lib.sq": "let b = a + 1; def watch(x) { observe v = x; }",
+        }
+    )
+    assert linked.program.session == (Observe("v", Number(3.0), id=0),)
+    place = linked.source_map.locate(0)
+    assert place is not None and (place.source.name, place.text) == ("lib.sq", "observe v = x;")
+
+
+def test_a_mistake_names_the_file_it_is_in() -> None:
+    with pytest.raises(CompileError) as refused:
+        link({"main.sq": 'use "lib.sq";\nsession { observe v = gone; }', "lib.sq": "\nlet b = ghost;"})
+    assert [wrong.place for wrong in refused.value.diagnostics] == ["lib.sq:2:9", "main.sq:2:23"]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"main.sq": 'use "gone.sq";'}, "program gone.sq: no such file"),
+        ({"main.sq": 'use "main.sq";'}, "`main.sq` uses itself: main.sq -> main.sq"),
+        (
+            {"main.sq": 'use "a.sq";', "a.sq": 'use "b.sq";', "b.sq": 'use "a.sq";'},
+            "`a.sq` uses itself: main.sq -> a.sq -> b.sq -> a.sq",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used(files: dict[str, str], message: str) -> None:
+    with pytest.raises(CompileError) as refused:
+        link(files)
+    (wrong,) = refused.value.diagnostics
+    assert (wrong.code, wrong.message) == ("E220", message)
+
+
+def test_a_text_without_a_file_uses_nothing() -> None:
+    with pytest.raises(CompileError) as refused:
+        link_program(SourceFile("<text>", 'use "lib.sq";'))
+    assert refused.value.diagnostics[0].code == "E220"
+
+
+def test_a_file_used_twice_declares_twice() -> None:
+    with pytest.raises(CompileError) as refused:
+        link({"main.sq": 'use "p.sq"; use "p.sq";', "p.sq": "pool p { }"})
+    assert [wrong.code for wrong in refused.value.diagnostics] == ["E219"]

@@ -1,0 +1,147 @@
+"""Several mistakes in one look, each told once and where it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.grammar.texts import errors, in_session, link, pointed
+
+
+def found(text: str) -> list[tuple[str, str]]:
+    """Code and place of every error."""
+    return [(wrong.code, wrong.place.removeprefix("test.sq:")) for wrong in errors(text)]
+
+
+def test_every_unreadable_statement_is_reported() -> None:
+    text = """
+session {
+  set x = ;
+  run think (1;
+  observe y = 3 4;
+  hold (2) { }
+  set z = 1;
+}
+pool p { cap; }
+"""
+    assert found(text) == [
+        ("E110", "3:11"),
+        ("E110", "4:15"),
+        ("E110", "5:17"),
+        ("E110", "6:8"),
+        ("E110", "9:13"),
+    ]
+
+
+def test_mistakes_of_reading_and_of_meaning_are_reported_together() -> None:
+    text = "session {\n  set = 1;\n  observe v = ghost;\n  run nowhere (1);\n}\nlet n = 0 / 0;\n"
+    assert found(text) == [("E110", "2:7"), ("E201", "3:15"), ("E209", "4:7"), ("E207", "6:9")]
+
+
+def test_names_in_unreadable_parts_are_not_called_unknown() -> None:
+    text = "let rate = = 3;\npool kv { cap 3 }\nsession { set n == 2; observe v = rate + n; hold kv (1) { } }"
+    codes = [code for code, _ in found(text)]
+    assert codes == ["E110", "E112", "E110"]
+
+
+def test_nothing_is_said_about_what_is_missing_when_something_could_not_be_read() -> None:
+    assert [code for code, _ in found("stage s : step { cots 1; }")] == ["E111"]
+    assert [
+        code for code, _ in found("server { run s 1; } workload { session { requst; } } stage s : fifo;")
+    ] == [
+        "E110",
+        "E111",
+    ]
+
+
+def test_a_forgotten_semicolon_is_put_in() -> None:
+    text = "session {\n  set x = 1\n  set y = x +\n    1\n  observe z = y\n}\nlet a = 2\nlet b = a;"
+    wrong = errors(text)
+    assert [(w.code, w.message) for w in wrong] == [
+        ("E112", "`;` is missing behind `1`"),
+        ("E112", "`;` is missing behind `1`"),
+        ("E112", "`;` is missing behind `y`"),
+        ("E112", "`;` is missing behind `2`"),
+    ]
+    assert [w.place for w in wrong] == ["test.sq:2:12", "test.sq:4:6", "test.sq:5:16", "test.sq:7:10"]
+
+
+def test_a_block_is_skipped_with_the_statement_that_it_belongs_to() -> None:
+    text = (
+        "session {\n  hold p 1 {\n    observe x = ghost;\n  } cache (2);\n  observe y = gone;\n}\npool p { }"
+    )
+    assert found(text) == [("E110", "2:10"), ("E201", "5:15")]
+
+
+def test_an_open_block_is_located_where_it_opens() -> None:
+    text = "session {\n  loop {\n    end;\n}\n"
+    assert found(text) == [("E113", "1:9")]
+
+
+def test_a_stray_brace_does_not_end_the_reading() -> None:
+    assert found("session { end; } }\nlet a = ghost;") == [("E110", "1:18"), ("E201", "2:9")]
+
+
+def test_a_text_that_is_no_program_is_given_up() -> None:
+    words = " ".join(["lorem ipsum dolor sit amet ;"] * 400)
+    assert 0 < len(errors(words)) <= 100
+    assert 0 < len(errors("session { " + "set x = ghost; " * 5000 + "}")) <= 100
+
+
+def test_one_mistake_in_a_def_is_told_once_however_often_it_is_used() -> None:
+    text = "def f(x) = ghost + x; session { observe a = f(1); observe b = f(2); observe c = f(3); }"
+    assert [pointed(wrong) for wrong in errors(text)] == ["ghost"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "help_"),
+    [
+        ("sett x = 1;", "`sett` does not begin a statement", "did you mean `set`?"),
+        ("x = 3;", "`x` does not begin a statement", "an assignment is written `set x = …`"),
+        ("if (1) { end; }", "`if` does not begin a statement", "a choice is written `branch (…) { … } else { … }`"),
+        ("while (1) { end; }", "`while` does not begin a statement", "`loop { … }` repeats until the session ends; "
+         "leave it with `branch (…) { end; }`"),
+        ("return;", "`return` does not begin a statement", "a session ends with `end;`"),
+        ("loop { end; };", "a `;` does not follow this block", "remove it; there is no empty statement"),
+        ("; end;", "nothing stands before this `;`", "remove it; there is no empty statement"),
+        ("branch (1) { } else branch (0) { }", "expected `{`, found `branch`", None),
+        ("observe v = 1 < 2 < 3;", "comparisons do not chain", "write `a < b && b < c`"),
+        ("observe v = (1 = 2);", "`=` assigns and cannot stand in an expression", "comparison is `==`"),
+        ("observe v = 1 +;", "expected an expression, found `;`", None),
+        ("run think (1;", "expected `)`, found `;`", None),
+        ("run;", "expected a name, found `;`", None),
+        ("observe v = uniform(1, 2);", "unknown function `uniform`", "a draw is written `~uniform(…)`"),
+        ("observe v = now(1);", "unknown function `now`", "`now` is a value and takes no arguments"),
+    ],
+)  # fmt: skip
+def test_messages_say_what_would_be_right(statement: str, message: str, help_: str | None) -> None:
+    (wrong,) = errors(in_session(statement, "stage think : delay;"))
+    assert (wrong.message, wrong.help) == (message, help_)
+
+
+@pytest.mark.parametrize(
+    ("text", "help_"),
+    [
+        ("pol p { }", "did you mean `pool`?"),
+        ("pool p { capp 3; }", "did you mean `cap`?"),
+        ("stage s : step { bugdet 3; cost 1; }", "did you mean `budget`?"),
+        ("stage s : dely;", "did you mean `delay`?"),
+        ("workload { arive batch(1); }", "did you mean `arrive`?"),
+        ("workload { arrive bath(1); }", "did you mean `batch`?"),
+        ("run { horizn 3; }", "did you mean `horizon`?"),
+        ("share maxmim;", "did you mean `maxmin`?"),
+        (
+            "pool p { size 3; }",
+            "one begins with `cap`, `block`, `evict`, `preempt`, `queue`, `admit` or `spill`",
+        ),
+    ],
+)
+def test_a_misspelt_word_gets_the_nearest_one(text: str, help_: str) -> None:
+    (wrong,) = errors(text)
+    assert (wrong.code, wrong.help) == ("E111", help_)
+
+
+def test_warnings_do_not_keep_a_program_from_compiling() -> None:
+    linked = link(
+        in_session("hold p (1) reuse (1) { run d (1); } grow p (1);", "pool p { cap 2; } stage d : delay;")
+    )
+    assert [warning.code for warning in linked.warnings] == ["W602", "W606"]
