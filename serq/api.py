@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
+from os.path import normpath
 from pathlib import Path
 
 from serq.errors import CompileError, UsageError
@@ -139,9 +140,9 @@ def _named(diagnostic: Diagnostic, name: str) -> Diagnostic:
 def _link(source: SourceFile, sets: Sets | None, settings: Settings, folder: Path | None) -> Program:
     from serq.grammar import link_program
 
-    def load(name: str) -> SourceFile:
-        file = (folder or Path()) / name
-        return SourceFile(str(file), read_text(file, "program"))
+    def load(name: str, user: SourceFile) -> SourceFile:
+        file = normpath(Path(user.name).parent / name)
+        return SourceFile(file, read_text(file, "program"))
 
     loader = None if folder is None else load
     linked = link_program(source, sets=sets, settings=settings, loader=loader)

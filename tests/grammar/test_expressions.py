@@ -55,7 +55,7 @@ def not_(operand: Expr) -> Unary:
 @pytest.mark.parametrize(
     ("text", "meaning"),
     [
-        # tightest first: ^ over unary, unary over * /, those over + -, over comparisons, over &&, over ||, over ?:
+        # tightest first: ^, unary, * and /, + and -, comparisons, &&, ||, ?:
         ("a + b * c", Binary("+", A, Binary("*", B, C))),
         ("a * b + c", Binary("+", Binary("*", A, B), C)),
         ("(a + b) * c", Binary("*", Binary("+", A, B), C)),

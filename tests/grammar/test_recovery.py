@@ -92,14 +92,17 @@ def test_one_mistake_in_a_def_is_told_once_however_often_it_is_used() -> None:
     assert [pointed(wrong) for wrong in errors(text)] == ["ghost"]
 
 
+BRANCHES = "a choice is written `branch (…) { … } else { … }`"
+LOOPS = "`loop { … }` repeats until the session ends; leave it with `branch (…) { end; }`"
+
+
 @pytest.mark.parametrize(
     ("statement", "message", "help_"),
     [
         ("sett x = 1;", "`sett` does not begin a statement", "did you mean `set`?"),
         ("x = 3;", "`x` does not begin a statement", "an assignment is written `set x = …`"),
-        ("if (1) { end; }", "`if` does not begin a statement", "a choice is written `branch (…) { … } else { … }`"),
-        ("while (1) { end; }", "`while` does not begin a statement", "`loop { … }` repeats until the session ends; "
-         "leave it with `branch (…) { end; }`"),
+        ("if (1) { end; }", "`if` does not begin a statement", BRANCHES),
+        ("while (1) { end; }", "`while` does not begin a statement", LOOPS),
         ("return;", "`return` does not begin a statement", "a session ends with `end;`"),
         ("loop { end; };", "a `;` does not follow this block", "remove it; there is no empty statement"),
         ("; end;", "nothing stands before this `;`", "remove it; there is no empty statement"),

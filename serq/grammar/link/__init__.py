@@ -48,7 +48,8 @@ def link_program(
         source: the text; its name is what messages say.
         sets: replacements for the values of `let`s: a number, or the text of a constant expression.
         settings: replacements for settings of the run block, by name.
-        loader: reads the files of ``use``; None refuses ``use`` (R-A-006), as for a text without a file.
+        loader: reads the files of ``use``, given the path and the file that uses it; None refuses ``use``
+            (R-A-006), as for a text without a file.
 
     Raises:
         CompileError: with every independent mistake found.

@@ -73,6 +73,8 @@ class Context:
     pools: dict[str, Family] = field(default_factory=dict)
     stages: dict[str, Family] = field(default_factory=dict)
     attributes: set[str] = field(default_factory=set)
+    kept_bindings: set[str] = field(default_factory=set)
+    """The attributes that hold admission bindings."""
     server: ast.Block | None = None
     readable: bool = True
     """Whether all of the text could be read; else nothing is said about what is missing."""

@@ -11,20 +11,23 @@ from serq.grammar.build import build
 from serq.grammar.parser import parse
 from serq.source import Diagnostic, SourceFile
 
-Loader = Callable[[str], SourceFile]
-"""Reads the file that ``use "…"`` names; the path is as written. Raises DataError."""
+Loader = Callable[[str, SourceFile], SourceFile]
+"""Reads the file that ``use "…"`` names: the path as written, and the file in which it is written and
+to which it is relative. One file always gets the same name. Raises DataError."""
 
 MAX_FILES = 1000
 
 
 @dataclass
 class Files:
-    """The items of all files in the order of the text, a used file in the place of its ``use``."""
+    """The items of all files in the order of the text, a used file in the place of its first ``use``."""
 
     items: list[ast.Item] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     unreadable: set[str] = field(default_factory=set)
     """Names in parts that could not be read."""
+    seen: set[str] = field(default_factory=set)
+    """The names of the files read so far."""
     complete: bool = True
     """Whether there is a tree of every file."""
 
@@ -37,6 +40,7 @@ def read(source: SourceFile, loader: Loader | None) -> Files:
 
 
 def _read(source: SourceFile, loader: Loader | None, files: Files, chain: tuple[str, ...]) -> None:
+    files.seen.add(source.name)
     parsed = parse(source)
     files.diagnostics.extend(parsed.diagnostics)
     files.unreadable |= parsed.skipped
@@ -59,7 +63,7 @@ def _use(item: ast.Use, loader: Loader | None, files: Files, chain: tuple[str, .
         refuse("`use` needs a file to start from, and this program is given as text")
         return
     try:
-        source = loader(item.path)
+        source = loader(item.path, item.place.source)
     except DataError as error:
         refuse(str(error))
         return
@@ -67,5 +71,5 @@ def _use(item: ast.Use, loader: Loader | None, files: Files, chain: tuple[str, .
         refuse(f"`{item.path}` uses itself: {' -> '.join([*chain, source.name])}")
     elif len(chain) > MAX_FILES:
         refuse("files use one another without end")
-    else:
+    elif source.name not in files.seen:
         _read(source, loader, files, (*chain, source.name))

@@ -9,7 +9,7 @@ from serq.grammar import ast
 from serq.grammar.link.definitions import names_read
 from serq.grammar.link.scope import BodyBinding, HeaderBinding, Scope
 from serq.ir import nodes as ir
-from serq.ir.moments import SCHEDULER_ATTRIBUTES, SUPPLIED_ATTRIBUTES
+from serq.ir.moments import SCHEDULER_ATTRIBUTES, SUPPLIED_ATTRIBUTES, VARIABLES
 from serq.ir.walk import descendants
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ def _link_bindings(linker: Statements, node: ast.Hold, scope: Scope) -> _Binding
         live = _what_is_live(value)
         if any(isinstance(inner, ir.Draw) for inner in descendants(value)):
             context.error("E212", "a binding of `at admission` may not draw", binding.value.place)
-        attribute = name
-        while isinstance(scope.lookup(attribute), BodyBinding):
-            attribute += "'"
+        attribute = _free_name(linker, name, scope)
         if name in read:
             _check_distinct(linker, binding)
             if live is None:
@@ -76,6 +74,17 @@ def _link_bindings(linker: Statements, node: ast.Hold, scope: Scope) -> _Binding
         header = Scope({name: HeaderBinding(binding.value, header)}, header)
         body = Scope({name: BodyBinding(attribute, live)}, body)
     return _Bindings(header, body, tuple(kept))
+
+
+def _free_name(linker: Statements, name: str, scope: Scope) -> str:
+    """The attribute that holds a binding: its own name, or another where a hold around has taken that."""
+    context, free, number = linker.context, name, 1
+    taken = context.attributes | SUPPLIED_ATTRIBUTES | context.lets.keys() | VARIABLES.keys()
+    while isinstance(scope.lookup(name), BodyBinding) and (free in context.kept_bindings or free in taken):
+        number += 1
+        free = f"{name}_{number}"
+    context.kept_bindings.add(free)
+    return free
 
 
 def _check_distinct(linker: Statements, binding: ast.Binding) -> None:
