@@ -130,8 +130,16 @@ class StepScheduler:
         return inf if isnan(budget) else budget
 
     def budget_left(self) -> float:
-        """What is left while an iteration is formed, else the whole budget now (R-B-042)."""
-        return self.budget() if self._forming is None else self._shown_left
+        """What is left while an iteration is formed, else what the residents would leave now (R-B-042)."""
+        if self._forming is not None:
+            return self._shown_left
+        totals = self._totals(self.rules.order_reads)
+        left = self.budget(totals)
+        chunk = self._evaluate_chunk(totals)
+        for run in self.residents:
+            share = min(run.remaining, 1.0 if run.decoding else chunk)
+            left = left - share if share < left else 0.0
+        return max(left, 0.0)
 
     def _evaluate_chunk(self, totals: TokenBatch) -> float:
         """The cap of one prefill; 0, negative or absent: none (R-B-026)."""

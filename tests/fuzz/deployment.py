@@ -73,8 +73,9 @@ def random_deployment(rng: Random) -> Deployment:
         rng.shuffle(pools)
     if rng.random() < 0.15 and any(pool.count == 1 and not pool.engine for pool in pools):
         pools = _with_spill(rng, pools)
-    stages = [StageSpec("think", "delay"), *_plain_stages(rng), *engines]
-    if rng.random() < 0.2:
+    admitting = any(pool.engine for pool in pools)
+    stages = [StageSpec("think", "delay"), *_plain_stages(rng, sharing=not admitting), *engines]
+    if not admitting and rng.random() < 0.25:
         stages += [StageSpec("up", "ps", flow=True), StageSpec("down", "ps", rng.choice((1, 2)), flow=True)]
     rng.shuffle(stages)
     return Deployment(
@@ -125,8 +126,9 @@ def _with_spill(rng: Random, pools: list[PoolSpec]) -> list[PoolSpec]:
     return pools
 
 
-def _plain_stages(rng: Random) -> list[StageSpec]:
-    kinds: tuple[StageKind, ...] = ("fifo", "fifo", "ps", "ps", "delay")
+def _plain_stages(rng: Random, sharing: bool) -> list[StageSpec]:
+    """Stages without memory; the reference stalls a job that joins a `ps` stage while an engine admits."""
+    kinds: tuple[StageKind, ...] = ("fifo", "fifo", "ps", "ps", "delay") if sharing else ("fifo", "delay")
     return [
         StageSpec(f"s{i}", rng.choice(kinds), rng.choice((1, 1, 1, 2)))
         for i in range(rng.choice((0, 1, 1, 2)))
