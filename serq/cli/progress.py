@@ -40,9 +40,9 @@ class _Bar:
     def update(self, now: float, events: int) -> None:
         if monotonic() < self._due:
             return
-        if self._progress is None:
-            self._progress = self._start()
         description = f"{now:,.6g} s of {self._horizon:,.6g} s, {events:,} events"
+        if self._progress is None:
+            self._progress = self._start(description)
         self._progress.update(
             self._progress.task_ids[0], completed=now, description=description, refresh=True
         )
@@ -52,12 +52,12 @@ class _Bar:
         if self._progress is not None:
             self._progress.stop()
 
-    def _start(self) -> Progress:
+    def _start(self, description: str) -> Progress:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
         progress = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
-        progress.add_task("", total=self._horizon)
+        progress.add_task(description, total=self._horizon)
         progress.start()
         return progress
