@@ -31,7 +31,8 @@ def summarize(values: Sequence[float]) -> Summary:
     """The figures of ``values``, which are in recording order (R-B-115 to R-B-117)."""
     if not values:
         return Summary(0, nan, inf, nan, nan, nan, nan)
-    ordered = sorted(values, key=lambda value: (isnan(value), value))
+    numbers = sorted(value for value in values if not isnan(value))
+    ordered = numbers + [nan] * (len(values) - len(numbers))
     return Summary(
         count=len(values),
         mean=mean(values),
