@@ -122,6 +122,8 @@ def _load(path: str | Path | None, source: str | None, sets: Sets | None, settin
         return _link(SourceFile("<source>", source), sets, settings, None)
     if path is None or source is not None:
         raise UsageError("give either the path of a program or its text (`source=`)")
+    if "\n" in str(path):
+        raise UsageError("the path of a program has several lines: give a text as `source=`")
     text = read_text(path, "program")
     if Path(path).suffix != ".json":
         return _link(SourceFile(str(path), text), sets, settings, Path(path).parent)

@@ -111,6 +111,7 @@ def test_a_run_error_brings_what_was_recorded() -> None:
     [
         {},
         {"path": "x.sq", "source": "run { horizon 1; }"},
+        {"path": PROGRAM},
         {"source": PROGRAM, "horizon": -1},
         {"source": PROGRAM, "warmup": float("nan")},
         {"source": PROGRAM, "seed": -1},

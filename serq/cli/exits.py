@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import click
@@ -19,6 +20,7 @@ class ExitingGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn what it raises into an exit."""
+        show_what_the_terminal_cannot()
         try:
             return super().invoke(ctx)
         except CompileError as error:
@@ -31,7 +33,18 @@ class ExitingGroup(click.Group):
         except KeyboardInterrupt:
             fail("interrupted", INTERRUPTED)
         except BrokenPipeError:
-            leave_the_pipe()
+            abandon_output()
+            sys.exit(FAILED)
+        except OSError as error:
+            abandon_output()
+            fail(f"the output cannot be written ({error.strerror})", FAILED)
+
+
+def show_what_the_terminal_cannot() -> None:
+    """Escape characters that the encoding of the terminal lacks (the ± of a report in ASCII), and go on."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def fail(message: str, code: int) -> NoReturn:
@@ -40,7 +53,6 @@ def fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def leave_the_pipe() -> NoReturn:
-    """The reader of our output went away (`serq run … | head`): end in silence, like other tools."""
+def abandon_output() -> None:
+    """Drop what is not yet printed: the reader went away (`serq run … | head`), or the disk is full."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(FAILED)

@@ -215,6 +215,25 @@ def test_ctrl_c_keeps_what_was_recorded(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "done.csv").read_text().count("\n") == report["observes"]["done"]["count"] + 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_one_message(program: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "run", str(program)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: the output cannot be written (No space left on device)\n"
+
+
+def test_a_terminal_that_lacks_the_characters_of_a_name(program: Path) -> None:
+    program.write_text(
+        program.read_text("utf-8").replace("done", "\u0433\u043e\u0442\u043e\u0432\u043e"), "utf-8"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run([*COMMAND, "run", str(program)], capture_output=True, env=environment, check=True)
+    assert b"\\u0433\\u043e" in done.stdout and b"\xb1 95 %" in done.stdout
+
+
 def test_nothing_is_shown_in_a_pipe(program: Path) -> None:
     done = subprocess.run([*COMMAND, "run", str(program)], capture_output=True, text=True, check=True)
     assert done.stderr == ""
