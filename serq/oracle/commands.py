@@ -95,8 +95,9 @@ def replay_command(file: Path, output: Path | None) -> None:
 @click.option("--replay", "ours", is_flag=True, help="Show our replay, not the recorded trace.")
 @click.option("--from", "start", type=click.IntRange(min=0), default=0, help="First step.")
 @click.option("--to", "end", type=click.IntRange(min=0), help="Last step (default: the 60th shown).")
+@click.option("--blocks", multiple=True, metavar="ID", help="Also the blocks this request holds, by group.")
 @click.option("--width", type=click.IntRange(min=30), default=100, help="Characters in a line.")
-def show(file: Path, ours: bool, start: int, end: int | None, width: int) -> None:
+def show(file: Path, ours: bool, start: int, end: int | None, blocks: tuple[str, ...], width: int) -> None:
     """Print the steps of FILE as a table: requests as rows, steps as columns."""
     from serq.errors import UsageError
     from serq.oracle.table import LEGEND, step_table
@@ -106,7 +107,7 @@ def show(file: Path, ours: bool, start: int, end: int | None, width: int) -> Non
     last = start + 59 if end is None else end
     if not steps[start : last + 1]:
         raise UsageError(f"no step from {start} to {last}: the trace has {len(steps)} steps")
-    click.echo(step_table(steps, trace["requests"], start, last + 1, width=width))
+    click.echo(step_table(steps, trace["requests"], start, last + 1, width=width, blocks=blocks))
     click.echo(f"\n{LEGEND}")
     if end is None and last + 1 < len(steps):
         click.echo(f"steps {start} to {last} of {len(steps)}; see --from and --to")
@@ -125,7 +126,7 @@ def _full_trace(file: Path, ours: bool) -> dict[str, Any]:
     if trace is not None and "columns" not in trace and not ours:
         return trace
     scenario = parse_scenario(scenario_in(data), str(file))
-    return replay(msgspec.structs.replace(scenario, trace=TraceOptions()))
+    return replay(msgspec.structs.replace(scenario, trace=TraceOptions(blocks=True)))
 
 
 @oracle.command()

@@ -15,16 +15,28 @@ Step = dict[str, Any]
 
 
 def step_table(
-    steps: Sequence[Step], requests: Sequence[dict[str, Any]], start: int, end: int, *, width: int = 100
+    steps: Sequence[Step],
+    requests: Sequence[dict[str, Any]],
+    start: int,
+    end: int,
+    *,
+    width: int = 100,
+    blocks: Sequence[str] = (),
 ) -> str:
-    """The table of ``steps[start:end]``, broken into parts no wider than ``width`` characters."""
+    """The table of ``steps[start:end]``, broken into parts no wider than ``width`` characters.
+
+    For the ids in ``blocks`` it also says how many blocks they hold in each KV cache group.
+    """
     rows = _rows(steps[start:end], requests, _running_after(steps[:start]))
+    for request_id in blocks:
+        rows += _block_rows(steps[start:end], request_id)
     label = max(len(name) for name, _ in rows)
     parts = []
     for columns in _parts(rows, len(rows[0][1]), width - label):
         lines = [
             name.ljust(label) + "".join(cells[column].rjust(size) for column, size in columns)
             for name, cells in rows
+            if any(cells[column] for column, _ in columns)
         ]
         parts.append("\n".join(line.rstrip() for line in lines))
     return "\n\n".join(parts)
@@ -55,6 +67,14 @@ def _rows(
     if any(hits):
         rows.append(("hit", hits))
     return rows
+
+
+def _block_rows(steps: Sequence[Step], request_id: str) -> list[tuple[str, list[str]]]:
+    """Blocks of ``request_id`` by group, null blocks not counted; empty where it has no share."""
+    tables = [step.get("blk", {}).get(request_id, []) for step in steps]
+    count = max((len(table) for table in tables), default=0)
+    held = [[str(sum(block != 0 for block in group)) for group in table] or [""] * count for table in tables]
+    return [(f"{request_id} group {group}", [row[group] for row in held]) for group in range(count)]
 
 
 def _hits(step: Step) -> Iterable[tuple[str, list[int]]]:

@@ -6,7 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from serq.runtime.vllm.kv_cache_spec import FullAttentionSpec, KVCacheGroup, MambaSpec, SlidingWindowSpec
+from serq.runtime.vllm.kv_cache_spec import (
+    ChunkedLocalAttentionSpec,
+    FullAttentionSpec,
+    KVCacheGroup,
+    MambaSpec,
+    SlidingWindowSpec,
+)
 
 Policy = Literal["fcfs", "priority"]
 KVRole = Literal["kv_producer", "kv_consumer", "kv_both"]
@@ -146,11 +152,30 @@ class EngineConfig:
         scheduler_block_size, hash_block_size = self.block_sizes
         if self.enable_prefix_caching and any(g.spec.block_size % hash_block_size for g in self.groups):
             raise ValueError(f"the hash block size {hash_block_size} must divide every group's block size")
+        if self.enable_prefix_caching:
+            self._check_lookup()
         if self.retention_interval is not None:
             if not any(isinstance(group.spec, SlidingWindowSpec | MambaSpec) for group in self.groups):
                 raise ValueError("retention_interval needs a sliding-window or mamba group")
             if self.retention_interval < 0 or self.retention_interval % scheduler_block_size:
                 raise ValueError(f"retention_interval must be a multiple of {scheduler_block_size} tokens")
+
+    def _check_lookup(self) -> None:
+        """What a lookup across groups can do (S-076, S-126)."""
+        for group in self.groups:
+            if isinstance(group.spec, ChunkedLocalAttentionSpec):
+                if group.spec.block_size != self.hit_alignment:
+                    raise ValueError("chunked local attention cannot be cached beside other block sizes")
+                if group.eagle or (self.uses_eagle and not any(other.eagle for other in self.groups)):
+                    raise ValueError("chunked local attention cannot be cached for eagle-like drafts")
+            if isinstance(group.spec, SlidingWindowSpec) and self.hit_alignment % group.spec.block_size:
+                raise ValueError("a sliding window cannot be cached where hits may end inside a block")
+
+    @property
+    def hit_alignment(self) -> int:
+        """Prefix hits are multiples of so many tokens (S-078, S-126)."""
+        scheduler_block_size, hash_block_size = self.block_sizes
+        return hash_block_size if self.fine_grained_hits else scheduler_block_size
 
     @property
     def token_budget(self) -> int:

@@ -16,10 +16,12 @@ class KVCacheManager:
 
     def __init__(self, config: EngineConfig) -> None:
         self.config = config
+        self._max_model_len = config.max_model_len
         self.block_pool = BlockPool(
             config.num_gpu_blocks, len(config.groups), enable_caching=config.enable_prefix_caching
         )
         self.managers = self._create_managers()
+        self._releasing = [manager for manager in self.managers if not manager.is_full_attention]
         self.lookup = PrefixLookup(config, self.managers) if config.enable_prefix_caching else None
         self.no_hit = PrefixHit(tuple(() for _ in self.managers))
         self._scheduler_block_size, _ = config.block_sizes
@@ -96,7 +98,7 @@ class KVCacheManager:
         fails), test of this share, hit blocks, new blocks, publication.
         """
         hit = hit or self.no_hit
-        limit = self.config.max_model_len
+        limit = self._max_model_len
         num_local = request.num_computed_tokens + hit.num_tokens
         num_computed = num_local + num_external_tokens
         num_main = min(num_computed, limit) + num_new_tokens
@@ -126,7 +128,7 @@ class KVCacheManager:
         self, request: Request, demand: SlotDemand, hit: PrefixHit, watermark: int
     ) -> bool:
         """Whether all tokens known so far would fit (S-086 (1))."""
-        limit = self.config.max_model_len
+        limit = self._max_model_len
         full = min(request.num_tokens, limit)
         whole = demand._replace(
             num_slots=full,
@@ -138,10 +140,10 @@ class KVCacheManager:
 
     def _demand(self, demand: SlotDemand, hit: PrefixHit) -> int:
         """Blocks that all groups together need (S-088)."""
-        return sum(
-            manager.num_blocks_to_allocate(demand, blocks)
-            for manager, blocks in zip(self.managers, hit.blocks, strict=True)
-        )
+        total = 0
+        for manager, blocks in zip(self.managers, hit.blocks, strict=True):
+            total += manager.num_blocks_to_allocate(demand, blocks)
+        return total
 
     def _take_computed(self, demand: SlotDemand, hit: PrefixHit, num_external_tokens: int) -> None:
         """Take the hits of every group before any group takes blocks, which could be another's hit."""
@@ -157,7 +159,7 @@ class KVCacheManager:
 
     def remaining_blocks(self, request: Request) -> int:
         """Blocks ``request`` still needs for all its tokens (S-133)."""
-        full = min(request.num_tokens, self.config.max_model_len)
+        full = min(request.num_tokens, self._max_model_len)
         computed = request.num_computed_tokens
         return self._demand(
             SlotDemand(request.request_id, full, full, computed, computed, capped=True), self.no_hit
@@ -199,7 +201,7 @@ class KVCacheManager:
         self._release_skipped(request.request_id, request.num_computed_tokens - request.num_in_flight_tokens)
 
     def _release_skipped(self, request_id: str, num_processed_tokens: int) -> None:
-        for manager in self.managers:
+        for manager in self._releasing:
             manager.remove_skipped_blocks(request_id, max(0, num_processed_tokens))
 
     def reset_prefix_cache(self) -> bool:

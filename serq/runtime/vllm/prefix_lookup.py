@@ -57,11 +57,10 @@ class PrefixLookup:
     """Finds prefix hits across the groups of an engine."""
 
     def __init__(self, config: EngineConfig, managers: Sequence[KVCacheGroupManager]) -> None:
-        scheduler_block_size, hash_block_size = config.block_sizes
         self._num_groups = len(managers)
-        self._hash_block_size = hash_block_size
+        _, self._hash_block_size = config.block_sizes
         self._fine_grained = config.fine_grained_hits
-        self._alignment = hash_block_size if self._fine_grained else scheduler_block_size
+        self._alignment = config.hit_alignment
         self._spec_groups = self._collect(managers)
         first = self._spec_groups[0].manager
         self._full = self._spec_groups[0] if first.is_full_attention else None

@@ -142,9 +142,8 @@ class Request:
         if self.stop_rule.repetition_count is not None:
             last, times = self._repeats
             self._repeats = (token, times + 1 if token == last else 1)
-        keys = self._keys
-        if keys is not None:
-            keys.extend()
+        if self._keys is not None and self.num_tokens % self._keys.block_size == 0:
+            self._keys.extend()
 
     def stop_status(self, max_model_len: int) -> RequestStatus | None:
         """How the token just appended ends the request, or None if it does not (S-099)."""

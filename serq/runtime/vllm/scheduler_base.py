@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -199,9 +200,10 @@ class SchedulerBase:
         return ended
 
     def leave_running(self, requests: list[Request]) -> None:
-        """Take ``requests`` out of ``running``; the others keep their places (S-015)."""
+        """Take ``requests`` out of ``running`` if they are there; the others keep their places (S-015)."""
         if len(requests) == 1:
-            self.running.remove(requests[0])
+            with contextlib.suppress(ValueError):
+                self.running.remove(requests[0])
         elif requests:
             gone = set(requests)
             self.running = [request for request in self.running if request not in gone]

@@ -82,11 +82,12 @@ class PrefixHasher:
 class PrefixKeys:
     """The keys of one request's whole blocks, extended as its tokens come to exist (S-072)."""
 
-    __slots__ = ("_hasher", "_offset", "_run", "_sequence", "keys")
+    __slots__ = ("_hasher", "_offset", "_run", "_sequence", "block_size", "keys")
 
     def __init__(self, hasher: PrefixHasher, sequence: TokenSequence) -> None:
         self._hasher = hasher
         self._sequence = sequence
+        self.block_size = hasher.block_size
         self._run = 0
         self._offset = 0
         self.keys: list[int] = []
@@ -94,7 +95,7 @@ class PrefixKeys:
 
     def extend(self) -> None:
         """Append the keys of the blocks that have become whole."""
-        size = self._hasher.block_size
+        size = self.block_size
         keys = self.keys
         parent = keys[-1] if keys else PrefixHasher.ROOT
         for _ in range(self._sequence.length // size - len(keys)):
