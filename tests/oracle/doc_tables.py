@@ -24,7 +24,9 @@ _TABLE = re.compile(r"(<!-- serq (oracle show [^\n]*?) -->\n```text\n)(.*?)(```\
 
 def pages() -> Iterator[Path]:
     """Pages with tables."""
-    yield from (path for path in sorted((ROOT / "docs").rglob("*.md")) if _TABLE.search(path.read_text("utf-8")))
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        if _TABLE.search(path.read_text("utf-8")):
+            yield path
 
 
 def printed(page: str) -> str:

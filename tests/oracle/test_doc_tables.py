@@ -9,7 +9,7 @@ import pytest
 from tests.oracle.doc_tables import pages, printed
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", list(pages()), ids=lambda page: page.name)
 def test_tables_are_up_to_date(page: Path) -> None:
     text = page.read_text("utf-8")
     assert "```text\n```" not in text

@@ -8,7 +8,6 @@ from serq.runtime.vllm.request import Request, RequestStatus
 from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_base import FormingStep, PauseState
 from serq.runtime.vllm.scheduler_output import RequestOutput, SchedulerOutput
-from serq.runtime.vllm.waiting_loop import Verdict
 from tests.runtime.vllm.harness import Harness
 
 SMALL = {"max_num_batched_tokens": 6, "max_num_seqs": 6, "max_model_len": 128, "num_gpu_blocks": 64}
@@ -290,10 +289,11 @@ class Relative(VllmScheduler):
     def cap_share(self, step: FormingStep, request: Request, num_tokens: int) -> int:
         return min(2, super().cap_share(step, request, num_tokens))
 
-    def may_admit(self, step: FormingStep, request: Request) -> Verdict:
-        if request.request_id == "barred":
-            return Verdict.SET_ASIDE
-        return super().may_admit(step, request)
+    def may_admit(self, request: Request) -> bool:
+        return request.request_id != "barred"
+
+    def has_slot(self) -> bool:
+        return len(self.running) < 3
 
     def admission_open(self, step: FormingStep) -> bool:
         return len(self.running) < 2 and super().admission_open(step)
@@ -314,10 +314,11 @@ class Relative(VllmScheduler):
 
 def test_hooks_shape_shares_and_admission() -> None:
     engine = Harness(scheduler_class=Relative, **SMALL)
-    for name in ("barred", "A", "B", "C"):
+    for name in ("barred", "A", "B", "C", "D"):
         engine.add(name, 3)
     assert engine.step() == {"A": 2, "B": 2, "C": 2}
     assert engine.names(engine.scheduler.skipped_waiting) == ["barred"]
+    assert engine.names(engine.scheduler.waiting) == ["D"]
     engine.launch()
     assert len(engine.finish()) == 6
 
