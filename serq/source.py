@@ -50,6 +50,10 @@ class Span:
         """The smallest span that covers both."""
         return Span(min(self.start, other.start), max(self.end, other.end))
 
+    def covers(self, other: Span) -> bool:
+        """Whether the other lies within this one."""
+        return self.start <= other.start and other.end <= self.end
+
 
 @dataclass(frozen=True)
 class SourceFile:

@@ -58,8 +58,14 @@ _FOREIGN: Final = {
     "break": "a loop is left with `end;`, which ends the session",
     "wait": "to let time pass, `run` work at a `delay` stage",
     "sleep": "to let time pass, `run` work at a `delay` stage",
+    "cache": "`cache (…)` follows the block of a hold, before its `lease`",
+    "lease": "one `lease POOL (…)` follows the block of a hold and its `cache (…)`",
+    "else": "`else { … }` follows the block of a `branch`",
 }
-"""Words of other languages that begin no statement here, and what to write."""
+"""Words that begin no statement, at least not in this language, and what to write."""
+
+_OPERATOR_WORDS: Final = {"and": "`a && b`", "or": "`a || b`", "not": "`!a`", "mod": "`a - b * floor(a / b)`"}
+"""Operators of other languages, and what to write."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,8 @@ class Situation:
     """The tokens in front of it, back to where its statement, option or item began, and one more."""
     opened: Token | None
     """The `{` of the innermost open block."""
+    misplaced: tuple[Token, Token] | None
+    """A `{` and the `}` that closed it, although it is indented like something around them."""
     accepted: set[str]
     """The terminals that would fit."""
     starts_line: bool
@@ -102,10 +110,16 @@ def describe(at: Situation) -> Diagnostic:
     special = _special(at)
     if special is not None:
         return Diagnostic("E110", special[0], at.source, place, help=special[1])
-    return Diagnostic("E110", f"expected {phrase(at.accepted)}, found `{at.token}`", at.source, place)
+    message = f"expected {phrase(at.accepted)}, found `{at.token}`"
+    return Diagnostic("E110", message, at.source, place, help=_instead(at))
 
 
 def _unfinished(at: Situation) -> Diagnostic:
+    if at.opened is not None and at.misplaced is not None:
+        opening, closing = at.misplaced
+        line, _ = at.source.position(span_of(closing).start)
+        message = f"this block is not closed: by the indentation, its `}}` is missing before line {line}"
+        return Diagnostic("E113", message, at.source, span_of(opening))
     if at.opened is not None:
         message = "this block is not closed: the text ends before its `}`"
         return Diagnostic("E113", message, at.source, span_of(at.opened))
@@ -131,6 +145,25 @@ def _special(at: Situation) -> tuple[str, str | None] | None:
     return None
 
 
+def _instead(at: Situation) -> str | None:
+    """What to write in place of something that other languages have."""
+    kind, before = at.token.type, at.before[-1] if at.before else None
+    for word in (at.token, before):
+        if word is not None and word.value in _OPERATOR_WORDS and kind != "SEMICOLON":
+            return f"write {_OPERATOR_WORDS[word.value]}"
+    if before is None:
+        return None
+    if kind == "STAR" and before.type == "STAR":
+        return "a power is written `a ^ b`"
+    if kind == "BRANCH" and before.type == "ELSE":
+        return "write `else { branch … }`"
+    if kind in {"CACHE", "LEASE"} and "LBRACE" in at.accepted:
+        return _FOREIGN[at.token.value]
+    if before.value == "0" and at.token.value[:1] in "xXbBoO" and before.end_pos == at.token.start_pos:
+        return "numbers are decimal"
+    return None
+
+
 def _unknown_word(at: Situation) -> tuple[Token, str, str | None] | None:
     """A word where only certain words can stand, such as a misspelt option."""
     first = _first_word(at)
@@ -144,11 +177,22 @@ def _unknown_word(at: Situation) -> tuple[Token, str, str | None] | None:
         return None
     for placeholder, (what, words) in PLACEHOLDERS.items():
         if placeholder in at.accepted:
-            help_ = _nearest(word, words) or f"one begins with {_words(words)}"
+            help_ = _home(word) or _nearest(word, words) or f"one begins with {_words(words)}"
             return at.token, f"`{word}` does not begin {what}", help_
     if at.accepted and not at.accepted & (_PUNCTUATION.keys() | {"NAME", "NUMBER"}):
         words = tuple(sorted(name.lower() for name in at.accepted))
         return at.token, f"expected {_words(words)}, found `{word}`", _nearest(word, words)
+    return None
+
+
+def _home(word: str) -> str | None:
+    """Where a word that begins something else belongs."""
+    if word in _FOREIGN:
+        return _FOREIGN[word]
+    if word in STATEMENT_WORDS:
+        return f"`{word}` begins a statement; statements stand in `session {{ … }}`"
+    if word in _ITEMS:
+        return f"`{word}` begins an item of a program; items stand outside of all braces"
     return None
 
 

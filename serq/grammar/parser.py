@@ -57,6 +57,8 @@ class _Parser:
         self._states = self._state.parse_conf.parse_table.states
         self._next = 0
         self._open: list[int] = []
+        self._misplaced: tuple[Token, Token] | None = None
+        """The first `{` whose `}` is indented less than its line and so was meant for another; that `}`."""
         self._parsed = Parsed(None, lexed.diagnostics)
         self._mistakes = 0
 
@@ -80,7 +82,10 @@ class _Parser:
         if token.type == "LBRACE":
             self._open.append(self._next)
         elif token.type == "RBRACE" and self._open:
-            self._open.pop()
+            opening = self._tokens[self._open.pop()]
+            outside = self._starts_line(self._next) and self._indentation(token) < self._indentation(opening)
+            if outside and self._misplaced is None:
+                self._misplaced = opening, token
         self._next += 1
 
     # --- mistakes ---
@@ -93,9 +98,12 @@ class _Parser:
             token=token,
             before=expected.statement_before(self._tokens, self._next),
             opened=self._tokens[self._open[-1]] if self._open else None,
+            misplaced=self._misplaced,
             accepted=self._accepted(),
             starts_line=self._starts_line(self._next),
         )
+        if token.type == "$END" and self._open and self._misplaced is not None:
+            self._forget_mistakes_behind(span_of(self._misplaced[1]).start)
         if self._next not in self._lexed.gaps:
             self._parsed.diagnostics.append(expected.describe(at))
         if token.type == "$END" or self._mistakes >= MAX_MISTAKES:
@@ -107,6 +115,15 @@ class _Parser:
         self._skip(placeholder)
         self._state.feed_token(Token(placeholder, "", token.start_pos, end_pos=token.start_pos))
         return True
+
+    def _forget_mistakes_behind(self, offset: int) -> None:
+        """Behind a missing `}` everything was read as part of a block that it is not in."""
+        reading = {"E110", "E111", "E112"}
+        self._parsed.diagnostics[:] = [
+            wrong
+            for wrong in self._parsed.diagnostics
+            if wrong.code not in reading or wrong.span is None or wrong.span.start < offset
+        ]
 
     def _accepted(self) -> set[str]:
         """The terminals that would be read here."""
@@ -167,6 +184,12 @@ class _Parser:
             )
             if ended and depth == 0:
                 return
+
+    def _indentation(self, token: Token) -> int:
+        """The column of the first character on the line of a token."""
+        line, _ = self._source.position(span_of(token).start)
+        text = self._source.line(line)
+        return len(text) - len(text.lstrip())
 
     def _starts_line(self, index: int) -> bool:
         if index == 0:

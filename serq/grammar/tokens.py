@@ -12,6 +12,7 @@ from serq.source import Diagnostic, SourceFile, Span
 MAX_NESTING = 200
 """Brackets open at once; deeper texts are not written by people."""
 
+_FOREIGN_QUOTES = {"'": "'", "`": "`", "“": "”", "‘": "’", "„": "“", "«": "»"}
 _OPENING = {"LPAR", "LSQB", "LBRACE"}
 _CLOSING = {"RPAR", "RSQB", "RBRACE"}
 
@@ -39,7 +40,17 @@ def tokenize(source: SourceFile, lark: Lark) -> Tokens:
     result = Tokens([], set(), [], True)
     depth = 0
     previous: Token | None = None
+    quoted: Token | None = None
     for token in lark.lex(source.text):
+        if quoted is not None and span_of(token).start < span_of(quoted).end:
+            continue
+        quoted = _quoted(source, token)
+        if quoted is not None:
+            wrong = f"`{token}` does not begin a string"
+            right = 'strings stand between `"`'
+            result.diagnostics.append(Diagnostic("E101", wrong, source, span_of(quoted), help=right))
+            result.tokens.append(quoted)
+            continue
         problem = _problem(token, previous)
         previous = token
         if problem is not None:
@@ -59,6 +70,18 @@ def tokenize(source: SourceFile, lark: Lark) -> Tokens:
         if token.type == "UNCLOSED_STRING":
             result.gaps.add(len(result.tokens))
     return result
+
+
+def _quoted(source: SourceFile, token: Token) -> Token | None:
+    """The string that foreign quotes stand around, if they do."""
+    closing = _FOREIGN_QUOTES.get(token.value) if token.type == "BAD_CHARACTER" else None
+    if closing is None:
+        return None
+    start, inner = span_of(token).start, span_of(token).end
+    end = source.text.find(closing, inner)
+    if end < 0 or "\n" in source.text[inner:end]:
+        return None
+    return Token("STRING", f'"{source.text[inner:end]}"', start, end_pos=end + 1)
 
 
 def _mended(token: Token) -> Token:
@@ -101,6 +124,14 @@ def _bad_character(token: Token, previous: Token | None) -> tuple[str, str, str 
         "&": "the operator is `&&`",
         "|": "the operator is `||`",
         "=": "comparison is `==`",
+        ".": "there are no dotted names; what a pool uses is `used(POOL)`",
+        "−": "minus is `-`",
+        "–": "minus is `-`",
+        "×": "the operator is `*`",
+        "÷": "the operator is `/`",
+        "≤": "the operator is `<=`",
+        "≥": "the operator is `>=`",
+        "≠": "the operator is `!=`",
     }
     shown = f"`{token}`" if token.value.isprintable() else f"the character U+{ord(token.value):04X}"
     return "E101", f"{shown} means nothing here", helps.get(token.value)

@@ -73,8 +73,15 @@ def test_a_block_is_skipped_with_the_statement_that_it_belongs_to() -> None:
 
 
 def test_an_open_block_is_located_where_it_opens() -> None:
-    text = "session {\n  loop {\n    end;\n}\n"
-    assert found(text) == [("E113", "1:9")]
+    assert found("session {\n  loop {\n    end;\n") == [("E113", "2:8")]
+    assert found("session { loop { end; }\n") == [("E113", "1:9")]
+
+
+def test_the_indentation_tells_which_block_is_open() -> None:
+    text = "session {\n  branch (1) {\n    end;\n  loop { end; }\n}\nrun { horizon 1; }\n"
+    (wrong,) = errors(text)
+    assert (wrong.code, wrong.place) == ("E113", "test.sq:2:14")
+    assert wrong.message.endswith("its `}` is missing before line 5")
 
 
 def test_a_stray_brace_does_not_end_the_reading() -> None:
@@ -93,6 +100,8 @@ def test_one_mistake_in_a_def_is_told_once_however_often_it_is_used() -> None:
 
 
 BRANCHES = "a choice is written `branch (…) { … } else { … }`"
+ITEM = "`{}` begins an item of a program; items stand outside of all braces"
+ELSE = "`else { … }` follows the block of a `branch`"
 LOOPS = "`loop { … }` repeats until the session ends; leave it with `branch (…) { end; }`"
 
 
@@ -106,7 +115,13 @@ LOOPS = "`loop { … }` repeats until the session ends; leave it with `branch (�
         ("return;", "`return` does not begin a statement", "a session ends with `end;`"),
         ("loop { end; };", "a `;` does not follow this block", "remove it; there is no empty statement"),
         ("; end;", "nothing stands before this `;`", "remove it; there is no empty statement"),
-        ("branch (1) { } else branch (0) { }", "expected `{`, found `branch`", None),
+        ("branch (1) { } else branch (0) { }", "expected `{`, found `branch`", "write `else { branch … }`"),
+        ("pool p { }", "`pool` does not begin a statement", ITEM.format("pool")),
+        ("else { end; }", "`else` does not begin a statement", ELSE),
+        ("observe v = 1 and 2;", "expected `;`, found `and`", "write `a && b`"),
+        ("observe v = not 2;", "expected `(` or `;`, found `2`", "write `!a`"),
+        ("observe v = 2 ** 3;", "expected an expression, found `*`", "a power is written `a ^ b`"),
+        ("observe v = 0x1F;", "expected `;`, found `x1F`", "numbers are decimal"),
         ("observe v = 1 < 2 < 3;", "comparisons do not chain", "write `a < b && b < c`"),
         ("observe v = (1 = 2);", "`=` assigns and cannot stand in an expression", "comparison is `==`"),
         ("observe v = 1 +;", "expected an expression, found `;`", None),
@@ -125,6 +140,7 @@ def test_messages_say_what_would_be_right(statement: str, message: str, help_: s
     ("text", "help_"),
     [
         ("pol p { }", "did you mean `pool`?"),
+        ("observe v = 1;", "`observe` begins a statement; statements stand in `session { … }`"),
         ("pool p { capp 3; }", "did you mean `cap`?"),
         ("stage s : step { bugdet 3; cost 1; }", "did you mean `budget`?"),
         ("stage s : dely;", "did you mean `delay`?"),
@@ -148,3 +164,12 @@ def test_warnings_do_not_keep_a_program_from_compiling() -> None:
         in_session("hold p (1) reuse (1) { run d (1); } grow p (1);", "pool p { cap 2; } stage d : delay;")
     )
     assert [warning.code for warning in linked.warnings] == ["W602", "W606"]
+
+
+def test_strings_in_other_quotes_are_told_once() -> None:
+    (wrong,) = errors("use 'b c.sq';\nlet a = 1;\nsession { observe v = a; }\n")
+    assert (wrong.code, pointed(wrong), wrong.help) == ("E101", "'b c.sq'", 'strings stand between `"`')
+
+
+def test_a_file_whose_name_cannot_be_read_is_not_looked_for() -> None:
+    assert found('use "b.sq;\nlet a = 1;\n') == [("E103", "1:5")]

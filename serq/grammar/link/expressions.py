@@ -148,7 +148,7 @@ class Expressions:
         if name in context.unreadable:
             return UnlinkableError()
         if name in context.lets:
-            message = f"`{name}` is a `let` further down, and a `let` reads only those above it"
+            message = f"the `let {name}` does not stand above this one, and a `let` reads only those above it"
             return context.fail("E201", message, node.place)
         for table, what in ((context.pools, "pool"), (context.stages, "stage")):
             if name in table:

@@ -49,7 +49,10 @@ def _read(source: SourceFile, loader: Loader | None, files: Files, chain: tuple[
         return
     for item in build(source, parsed.tree).items:
         if isinstance(item, ast.Use):
-            _use(item, loader, files, chain)
+            if any(wrong.span and item.place.span.covers(wrong.span) for wrong in parsed.diagnostics):
+                files.complete = False
+            else:
+                _use(item, loader, files, chain)
         else:
             files.items.append(item)
 

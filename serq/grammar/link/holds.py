@@ -59,8 +59,12 @@ def _link_bindings(linker: Statements, node: ast.Hold, scope: Scope) -> _Binding
     context = linker.context
     read = names_read(context, node.body) if node.bindings else frozenset()
     header, body, kept = scope, scope, []
+    bound: set[str] = set()
     for binding in node.bindings:
         name = binding.name.text
+        if name in bound:
+            context.error("E213", f"`{name}` is bound twice in one `at admission`", binding.name.place)
+        bound.add(name)
         with context.rehearsal():
             value = linker.expressions.link(binding.value, header)
         live = _what_is_live(value)

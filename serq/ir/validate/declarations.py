@@ -154,8 +154,10 @@ class Declarations:
 
     def _workload(self) -> None:
         workload, error = self._index.program.workload, self._findings.error
-        for name in workload.hidden:
-            if name in SCHEDULER_ATTRIBUTES:
+        for position, name in enumerate(workload.hidden):
+            if name in workload.hidden[:position]:
+                error("E408", f"`{name}` is hidden twice", workload, f"hidden {name}")
+            elif name in SCHEDULER_ATTRIBUTES:
                 message = f"`{name}` is set by the deployment and cannot be hidden from it"
                 error("E408", message, workload, f"hidden {name}")
             elif name not in self._index.attributes:
