@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from time import process_time
 
 import pytest
@@ -34,6 +35,17 @@ def test_arrivals_faster_by_a_factor() -> None:
     assert fast.ended == slow.ended
     assert max(fast.series["e2e"].times) < max(slow.series["e2e"].times)
     assert sum(fast.series["e2e"].values) > sum(slow.series["e2e"].values)
+
+
+def test_prompts_beyond_the_model_and_empty_answers(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        "session,turn,new,out,think,forced,time\n0,0,70000,5,0,0,0\n1,0,10,0,0,0,1\n"
+    )
+    records = serq.run(serq.compile(FOLDER / "engine.sq", trace=tmp_path / "t.csv")).records
+    assert records.series["rejected"].values == [70000]
+    assert (
+        records.series["ttft"].values == records.series["e2e"].values == [pytest.approx(0.010 + 10 * 30e-6)]
+    )
 
 
 def test_the_azure_conversation_trace() -> None:
