@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from serq.oracle.compare import first_difference
 from serq.oracle.files import find_files, read_oracle
 from serq.oracle.replay import replay
 from serq.oracle.scenario import parse_scenario
+from tests.shared import ROOT
 
 TRACES = Path(__file__).parent / "vllm"
 FILES = find_files([TRACES])
@@ -120,3 +124,26 @@ def test_requests_that_continue_in_a_circle_are_refused() -> None:
     requests = [{**line, "id": a, "continues": {"id": b, "len": 3}} for a, b in ("AB", "BA")]
     with pytest.raises(DataError, match="continues itself"):
         replay(parse_scenario({**GOOD, "requests": requests}, "here.json"))
+
+
+def test_same_bytes_whatever_the_hash_seed() -> None:
+    """No decision follows the order of a set."""
+    program = (
+        "import json, sys; from pathlib import Path\n"
+        "from serq.oracle.files import read_scenario; from serq.oracle.replay import replay\n"
+        "from serq.oracle.scenario import parse_scenario\n"
+        "for name in sys.argv[1:]: print(json.dumps(replay(parse_scenario(read_scenario(Path(name)), name))))"
+    )
+    names = ("r043_pressure_priority", "r031_pressure_prefix_kv", "r057_pressure_prefix_hybrid")
+    paths = [str(path) for path in FILES if path.name.startswith(names)]
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program, *paths],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
