@@ -1,0 +1,125 @@
+"""What `vllm` stages leave behind: columns of requests and steps, and the figures of every engine."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from math import nan
+from typing import Final
+
+OptionValue = int | float | bool | str | None
+Option = tuple[str, OptionValue]
+"""An option under its upstream name and the value it was resolved to; None: not set."""
+
+FINISH_REASONS: Final = ("", "stop", "length", "abort", "error", "repetition", "recomputed", "rejected")
+"""How requests end, in upstream's words where it has one; the empty one: it had not ended."""
+
+
+def _doubles() -> array[float]:
+    return array("d")
+
+
+def _integers() -> array[int]:
+    return array("q")
+
+
+@dataclass(slots=True)
+class RequestTable:
+    """One entry a request, in the order of sending; times in the unit of the program, NaN: it never came.
+
+    ``engine`` is a place in ``Records.engines``. ``first_step`` and ``last_step`` are places in that engine's
+    :class:`StepTable`: the steps that brought its first and its last token, -1 for none.
+    """
+
+    session: array[int] = field(default_factory=_integers)
+    turn: array[int] = field(default_factory=_integers)
+    handle: list[str] = field(default_factory=list)
+    engine: array[int] = field(default_factory=_integers)
+    label: array[float] = field(default_factory=_doubles)
+    """The `class` of the request; NaN where the program gives none."""
+    sent: array[float] = field(default_factory=_doubles)
+    queued: array[float] = field(default_factory=_doubles)
+    """When the engine took it in: between two steps."""
+    scheduled: array[float] = field(default_factory=_doubles)
+    """When the step was formed in which it was first admitted."""
+    first_token: array[float] = field(default_factory=_doubles)
+    last_token: array[float] = field(default_factory=_doubles)
+    finish: array[float] = field(default_factory=_doubles)
+    prompt_tokens: array[int] = field(default_factory=_integers)
+    cached_tokens: array[int] = field(default_factory=_integers)
+    generated: array[int] = field(default_factory=_integers)
+    preemptions: array[int] = field(default_factory=_integers)
+    finish_reason: array[int] = field(default_factory=_integers)
+    """A place in :data:`FINISH_REASONS`."""
+    first_step: array[int] = field(default_factory=_integers)
+    last_step: array[int] = field(default_factory=_integers)
+
+    def __len__(self) -> int:
+        return len(self.sent)
+
+    def open(
+        self, session: int, turn: int, handle: str, engine: int, label: float, sent: float, prompt_tokens: int
+    ) -> int:
+        """Append a request that was just sent; its place in the columns."""
+        for column, value in (
+            (self.session, session),
+            (self.turn, turn),
+            (self.engine, engine),
+            (self.prompt_tokens, prompt_tokens),
+            (self.cached_tokens, 0),
+            (self.generated, 0),
+            (self.preemptions, 0),
+            (self.finish_reason, 0),
+            (self.first_step, -1),
+            (self.last_step, -1),
+        ):
+            column.append(value)
+        self.handle.append(handle)
+        self.label.append(label)
+        self.sent.append(sent)
+        for column_of_times in (self.queued, self.scheduled, self.first_token, self.last_token, self.finish):
+            column_of_times.append(nan)
+        return len(self.sent) - 1
+
+
+@dataclass(slots=True)
+class StepTable:
+    """One entry a step with tokens that ended, in order. ``formed`` when it was decided, the rest of the times
+    when the device ran it.
+
+    ``scheduled`` requests got ``tokens`` tokens, ``prefill_tokens`` of them not as decodes; ``running``,
+    ``waiting`` and ``free_blocks`` are those after it was formed; ``preempted`` requests gave way to it.
+    """
+
+    formed: array[float] = field(default_factory=_doubles)
+    start: array[float] = field(default_factory=_doubles)
+    end: array[float] = field(default_factory=_doubles)
+    tokens: array[int] = field(default_factory=_integers)
+    scheduled: array[int] = field(default_factory=_integers)
+    prefill_tokens: array[int] = field(default_factory=_integers)
+    running: array[int] = field(default_factory=_integers)
+    waiting: array[int] = field(default_factory=_integers)
+    free_blocks: array[int] = field(default_factory=_integers)
+    preempted: array[int] = field(default_factory=_integers)
+
+    def __len__(self) -> int:
+        return len(self.end)
+
+
+@dataclass(slots=True)
+class EngineRow:
+    """One member of a `vllm` stage: its options as resolved, and its figures over [warm-up, end].
+
+    ``prefix_hit_rate`` is the share of the prompt tokens of first admissions that was cached, ``mean_kv_usage``
+    the time-weighted share of the blocks in use; NaN where there was nothing to divide by.
+    """
+
+    name: str
+    member: int
+    options: tuple[Option, ...]
+    steps: int
+    tokens: int
+    preemptions: int
+    prefix_hit_rate: float
+    mean_kv_usage: float
+    table: StepTable

@@ -1,0 +1,274 @@
+"""A `vllm` stage on the clock: requests come in, steps are priced and end, sessions hear of it (S-007, S-103)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+
+from serq.errors import RunError
+from serq.runtime.request_records import EngineRow
+from serq.runtime.serving.engine_log import EngineLog, StepInFlight
+from serq.runtime.serving.model_output import model_output
+from serq.runtime.serving.options import ResolvedEngine
+from serq.runtime.serving.sent_request import SentRequest
+from serq.runtime.serving.step_totals import StepTotals, TotalsReader
+from serq.runtime.serving.watch import check_fits, note_preemption, stalled
+from serq.runtime.session import Session
+from serq.runtime.stage import BatchingStage, Waker
+from serq.runtime.vllm.engine_core import (
+    AbortRequest,
+    AddRequest,
+    EngineCore,
+    EngineObserver,
+    IdleReason,
+    Launch,
+    WaitUntil,
+)
+from serq.runtime.vllm.request import Request, Time
+from serq.runtime.vllm.scheduler import VllmScheduler
+from serq.runtime.vllm.scheduler_output import RequestOutput, SchedulerOutput
+from serq.runtime.vllm.tokens import PrefixHasher
+
+
+@dataclass(frozen=True, slots=True)
+class EngineParts:
+    """What an engine is made of: its options, its scheduler, what its steps cost, whose prefixes it knows."""
+
+    resolved: ResolvedEngine
+    scheduler: VllmScheduler
+    cost: Callable[[StepTotals], float]
+    cost_reads: Set[str]
+    hasher: PrefixHasher | None
+
+
+class VllmEngine(BatchingStage):
+    """Drives an engine core: the one that recorded traces prove.
+
+    Messages reach the core at once and are read between steps. The core takes its turns when an instant has
+    settled, so a step sees everything that was sent up to its forming. The device runs steps one after
+    another; a step without tokens costs nothing and takes no event.
+    """
+
+    def __init__(self, name: str, member: int, host: Waker, parts: EngineParts, log: EngineLog) -> None:
+        super().__init__(name, member, host)
+        self.resolved = parts.resolved
+        self.scheduler = parts.scheduler
+        self.hasher = parts.hasher
+        self.core = EngineCore(parts.scheduler, _Aborts(self))
+        self.log = log
+        self.stalled_reason: IdleReason | None = None
+        """Why nothing can be scheduled although requests remain; None while something can."""
+        self._cost = parts.cost
+        self._totals = TotalsReader(parts.cost_reads, parts.scheduler.kv_cache_manager)
+        self._steps: deque[StepInFlight] = deque()
+        self._sent: dict[str, SentRequest] = {}
+        self._untaken: list[SentRequest] = []
+        self._device_free_at = 0.0
+        self._awaits_step = False
+        self._has_news = False
+
+    def now(self) -> float:
+        """The instant."""
+        return self._clock.now
+
+    # --- intake -----------------------------------------------------------------------------------------
+
+    def send(self, sent: SentRequest) -> None:
+        """A request arrives. Raises RunError for one that no empty engine could hold."""
+        check_fits(sent.request, self.scheduler.kv_cache_manager, f"{self!r}")
+        self.account(self._clock.now)
+        self.number += 1
+        self.log.opened(sent)
+        self._sent[sent.request.request_id] = sent
+        self._untaken.append(sent)
+        self.core.intake((AddRequest(sent.request),))
+        self._has_news = True
+
+    def abort(self, sent: SentRequest) -> None:
+        """A client gives up on a request that has not ended."""
+        self.core.intake((AbortRequest(sent.request.request_id),))
+        self._has_news = True
+
+    # --- steps ------------------------------------------------------------------------------------------
+
+    def idle(self) -> bool:
+        """Whether the core has something to decide and is not waiting for a step."""
+        return self._has_news and not self._awaits_step
+
+    def begin(self) -> None:
+        """Let the core take its turns until it waits: for a step, or for a message."""
+        now = self._clock.now
+        self._has_news = False
+        self.log.account_blocks(now)
+        for sent in self._untaken:
+            sent.queued_time = now
+        self._untaken.clear()
+        self.stalled_reason = None
+        while True:
+            turn = self.core.turn(now)
+            if isinstance(turn, Launch):
+                self._launch(turn.step, now)
+            elif isinstance(turn, WaitUntil):
+                if self._await_step(now):
+                    return
+            else:
+                self.stalled_reason = None if turn.reason is IdleReason.NO_REQUESTS else turn.reason
+                return
+
+    def _launch(self, step: SchedulerOutput, now: float) -> None:
+        """Price a step that was formed and hand it to the device."""
+        scheduler = self.scheduler
+        start = max(now, self._device_free_at)
+        prefill_tokens = 0
+        for share in step.scheduled.values():
+            if not share.is_decode:
+                prefill_tokens += share.num_tokens
+            if share.kind != "running":
+                self._admitted(step, share.request.request_id, now)
+        running = len(scheduler.running)
+        end = start
+        if step.total_num_scheduled_tokens:
+            end += self._price(step, self._totals.read(step, running, prefill_tokens))
+            self.iterations += 1
+        self._device_free_at = end
+        free_blocks = scheduler.kv_cache_manager.block_pool.num_free_blocks
+        self._steps.append(
+            StepInFlight(step, now, start, end, prefill_tokens, running, scheduler.num_waiting, free_blocks)
+        )
+        for request_id in step.preempted_req_ids:
+            note_preemption(self._sent.get(request_id), f"{self!r}")
+
+    def _price(self, step: SchedulerOutput, totals: StepTotals) -> float:
+        cost = self._cost(totals)
+        if not cost > 0.0:
+            raise RunError(
+                f"an iteration of {step.total_num_scheduled_tokens} tokens costs {cost:.10g}: "
+                "it must take time",
+                code="iteration-costs-nothing",
+            )
+        return cost
+
+    def _admitted(self, step: SchedulerOutput, request_id: str, now: float) -> None:
+        sent = self._sent.get(request_id)
+        if sent is not None and sent.cached is None:
+            sent.scheduled_time = now
+            sent.cached = sum(step.hits.get(request_id, (0, 0)))
+            self.log.admitted(sent)
+
+    def _await_step(self, now: float) -> bool:
+        """Whether the oldest step takes time; one without tokens is done at once."""
+        oldest = self._steps[0]
+        if oldest.end <= now and not oldest.step.total_num_scheduled_tokens:
+            self._finish(now)
+            return False
+        self._awaits_step = True
+        self._clock.at(max(now, oldest.end), self._end_step, self.rank + 1)
+        return True
+
+    def _end_step(self) -> None:
+        self._awaits_step = False
+        self._has_news = True
+        self._finish(self._clock.now)
+
+    def _finish(self, now: float) -> None:
+        """The oldest step is done: hand its tokens to whoever waits for them."""
+        done = self._steps.popleft()
+        self.log.account_blocks(now)
+        config, acceptance = self.resolved.config, self.resolved.acceptance
+        outputs = self.core.finish(model_output(done.step, config, acceptance, self._sent), now)
+        self.log.step_ended(done)
+        for share in done.step.scheduled.values():
+            if not share.is_decode:
+                sent = self._sent.get(share.request.request_id)
+                if sent is not None:
+                    position = share.num_computed_tokens + share.num_tokens
+                    sent.best_position = max(sent.best_position, position)
+        for output in outputs:
+            self._deliver(output, now)
+
+    def _deliver(self, output: RequestOutput, now: float) -> None:
+        request_id = output.request.request_id
+        sent = self._sent[request_id]
+        if output.num_new_tokens:
+            sent.deliveries += 1
+            sent.last_time = now
+            if sent.deliveries == 1:
+                sent.first_time = now
+                self.log.first_token(sent)
+        if output.finished is not None:
+            sent.end(output.finished, now)
+            self._forget(sent, now)
+            self.complete(now, sent.scheduled_time, sent.scheduled_time - sent.sent_time)
+            self._host.wake(sent.session)
+
+    def aborted(self, request: Request, now: Time) -> None:
+        """The core has let go of a request whose client gave up, and went on then."""
+        sent = self._sent[request.request_id]
+        sent.end(request.status, now)
+        self._forget(sent, now)
+
+    def _forget(self, sent: SentRequest, now: float) -> None:
+        self.account(now)
+        self.number -= 1
+        del self._sent[sent.request.request_id]
+        self.log.closed(sent, now)
+
+    # --- figures ----------------------------------------------------------------------------------------
+
+    def reset(self, now: float) -> None:
+        """Forget what warm-up measured (R-B-091)."""
+        super().reset(now)
+        self.log.reset(now)
+
+    def engine_row(self, now: float) -> EngineRow:
+        """The options of the engine and its figures since warm-up."""
+        return self.log.row(self.resolved.options, now)
+
+    def check_stall(self) -> None:
+        """Raise RunError if requests remain and nothing will ever be scheduled; asked when no event is left."""
+        if self.stalled_reason is not None:
+            raise stalled(f"{self!r}", list(self._sent.values()))
+
+    def unfinished(self) -> list[SentRequest]:
+        """The requests here, in the order of sending."""
+        return list(self._sent.values())
+
+    # --- live reads -------------------------------------------------------------------------------------
+
+    def busy(self) -> float:
+        """`busy`: requests that run."""
+        return self.running()
+
+    def running(self) -> float:
+        """`running`: requests that run, which need not be in the step under way."""
+        return float(len(self.scheduler.running))
+
+    def waiting(self) -> float:
+        """`waiting`: requests sent and not running, those not yet taken in included."""
+        return float(self.number - len(self.scheduler.running))
+
+    def kv_usage(self) -> float:
+        """`kv_usage`: share of the blocks that requests hold, 0 to 1."""
+        return self.scheduler.kv_cache_manager.block_pool.usage
+
+    def reusable(self, session: Session, handle: str) -> float:
+        """`reusable(S, h)`: tokens of the conversation of ``h`` so far that are cached here."""
+        sent, lookup = session.requests.get(handle), self.scheduler.kv_cache_manager.lookup
+        if sent is None or lookup is None or self.hasher is None:
+            return 0.0
+        return float(lookup.find(sent.prefix_keys(self.hasher), sent.request.num_tokens).num_tokens)
+
+    def remaining_work(self) -> float:
+        """`work` would read lengths that nobody knows."""
+        raise RunError(f"`work({self.name})`: the lengths of its outputs are not known", code="unseen-work")
+
+
+class _Aborts(EngineObserver):
+    """Tells an engine which requests its core aborted."""
+
+    def __init__(self, engine: VllmEngine) -> None:
+        self._engine = engine
+
+    def aborted(self, request: Request, now: Time) -> None:
+        self._engine.aborted(request, now)

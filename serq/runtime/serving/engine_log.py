@@ -1,0 +1,145 @@
+"""What an engine writes down while it runs: rows of requests and steps, and sums for its figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+from serq.runtime.request_records import FINISH_REASONS, EngineRow, Option, RequestTable, StepTable
+from serq.runtime.serving.sent_request import SentRequest
+from serq.runtime.vllm.block_pool import BlockPool
+from serq.runtime.vllm.scheduler_output import SchedulerOutput
+
+
+@dataclass(slots=True)
+class StepInFlight:
+    """A step between its forming and its end, and how the engine stood when it was formed."""
+
+    step: SchedulerOutput
+    formed: float
+    start: float
+    end: float
+    prefill_tokens: int
+    running: int
+    waiting: int
+    free_blocks: int
+
+
+class EngineLog:
+    """The notes of one engine. ``number`` is its place among the engines of the run."""
+
+    def __init__(self, name: str, member: int, number: int, requests: RequestTable, pool: BlockPool) -> None:
+        self._name = name
+        self._member = member
+        self._number = number
+        self._requests = requests
+        self._pool = pool
+        self._table = StepTable()
+        self._since = self._began = 0.0
+        self._first_step = 0
+        self._block_time = 0.0
+        self._prompt_tokens = self._cached_tokens = 0
+        self._preemptions = 0
+
+    # --- requests ---------------------------------------------------------------------------------------
+
+    def opened(self, sent: SentRequest) -> None:
+        """A request was sent."""
+        session = sent.session
+        sent.row = self._requests.open(
+            session.number, session.turn, sent.handle, self._number, sent.label, sent.sent_time,
+            sent.request.num_prompt_tokens,
+        )  # fmt: skip
+
+    def admitted(self, sent: SentRequest) -> None:
+        """A request was admitted for the first time."""
+        requests = self._requests
+        requests.queued[sent.row] = sent.queued_time
+        requests.scheduled[sent.row] = sent.scheduled_time
+        requests.cached_tokens[sent.row] = sent.cached or 0
+        self._prompt_tokens += sent.request.num_prompt_tokens
+        self._cached_tokens += sent.cached or 0
+
+    def first_token(self, sent: SentRequest) -> None:
+        """The step that was noted last brought the first token of a request."""
+        self._requests.first_token[sent.row] = sent.first_time
+        self._requests.first_step[sent.row] = len(self._table) - 1
+
+    def closed(self, sent: SentRequest, now: float) -> None:
+        """The engine has let go of a request at ``now``."""
+        requests, row = self._requests, sent.row
+        requests.queued[row] = sent.queued_time
+        requests.last_token[row] = sent.last_time
+        requests.finish[row] = now
+        requests.generated[row] = sent.request.num_output_tokens
+        requests.preemptions[row] = sent.request.num_preemptions
+        requests.finish_reason[row] = FINISH_REASONS.index(sent.reason)
+        if sent.deliveries:
+            requests.last_step[row] = self._step_that_ended_at(sent.last_time)
+
+    def rejected(self, sent: SentRequest) -> None:
+        """A request was turned away when it was sent."""
+        self.opened(sent)
+        self._requests.finish[sent.row] = sent.end_time
+        self._requests.finish_reason[sent.row] = FINISH_REASONS.index(sent.reason)
+
+    def _step_that_ended_at(self, time: float) -> int:
+        """The place of the latest step that ended at ``time``; an abort may come some steps later."""
+        ends = self._table.end
+        place = len(ends) - 1
+        while ends[place] > time:
+            place -= 1
+        return place
+
+    # --- steps ------------------------------------------------------------------------------------------
+
+    def step_ended(self, done: StepInFlight) -> None:
+        """A step was processed; one without tokens leaves no row."""
+        step = done.step
+        self._preemptions += len(step.preempted_req_ids)
+        if not step.total_num_scheduled_tokens:
+            return
+        table = self._table
+        table.formed.append(done.formed)
+        table.start.append(done.start)
+        table.end.append(done.end)
+        table.tokens.append(step.total_num_scheduled_tokens)
+        table.scheduled.append(len(step.scheduled))
+        table.prefill_tokens.append(done.prefill_tokens)
+        table.running.append(done.running)
+        table.waiting.append(done.waiting)
+        table.free_blocks.append(done.free_blocks)
+        table.preempted.append(len(step.preempted_req_ids))
+
+    def account_blocks(self, now: float) -> None:
+        """Add the time since the last change to the integral of blocks in use; asked before every change."""
+        if now != self._since:
+            in_use = self._pool.num_gpu_blocks - 1 - self._pool.num_free_blocks
+            self._block_time += in_use * (now - self._since)
+            self._since = now
+
+    # --- figures ----------------------------------------------------------------------------------------
+
+    def reset(self, now: float) -> None:
+        """Forget what warm-up measured (R-B-091)."""
+        self._since = self._began = now
+        self._block_time = 0.0
+        self._first_step = len(self._table)
+        self._prompt_tokens = self._cached_tokens = 0
+        self._preemptions = 0
+
+    def row(self, options: tuple[Option, ...], now: float) -> EngineRow:
+        """The figures since warm-up."""
+        self.account_blocks(now)
+        block_span = (self._pool.num_gpu_blocks - 1) * (now - self._began)
+        return EngineRow(
+            name=self._name,
+            member=self._member,
+            options=options,
+            steps=len(self._table) - self._first_step,
+            tokens=sum(self._table.tokens[self._first_step :]),
+            preemptions=self._preemptions,
+            prefix_hit_rate=self._cached_tokens / self._prompt_tokens if self._prompt_tokens else nan,
+            mean_kv_usage=self._block_time / block_span if block_span > 0.0 else nan,
+            table=self._table,
+        )

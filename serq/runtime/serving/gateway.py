@@ -1,0 +1,176 @@
+"""The statement `request`: a session's request is built, sent to an engine, and read when it has ended."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, nan
+
+from serq.errors import RunError
+from serq.runtime.clock import Clock
+from serq.runtime.random import RandomSource
+from serq.runtime.serving.engine import VllmEngine
+from serq.runtime.serving.identity import prompt_tokens
+from serq.runtime.serving.sent_request import SentRequest, ServedRequest
+from serq.runtime.session import Session
+from serq.runtime.trace import Trace
+from serq.runtime.vllm.request import StopRule
+from serq.runtime.vllm.tokens import OutputScript
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTerms:
+    """What a `request` statement says, its expressions evaluated; None or NaN: the clause is not written."""
+
+    handle: str
+    new_tokens: float
+    output_tokens: float
+    follows: str | None = None
+    traced: bool = False
+    prefix: tuple[float, float] | None = None
+    abort_after: float = inf
+    label: float = nan
+    priority: float = 0.0
+    max_tokens: float | None = None
+    min_tokens: float = 0.0
+    job: float = nan
+    immediate: float = 0.0
+    accept: tuple[float, ...] = ()
+
+
+class Gateway:
+    """Sends the requests of a run's sessions. Requests are numbered in the order of sending."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        wake: Callable[[Session], None],
+        random: RandomSource,
+        trace: Trace | None,
+    ) -> None:
+        self._clock = clock
+        self._wake = wake
+        self._random = random
+        self._trace = trace
+        self._count = 0
+
+    def send(self, session: Session, engine: VllmEngine, terms: RequestTerms) -> None:
+        """Send a request of ``session``, which waits until it ends.
+
+        A prompt that leaves no room for an output within `max_model_len` is rejected at once. Raises RunError
+        for lengths that are not whole, an empty prompt, and a prompt that can never fit the engine's blocks.
+        """
+        sent = self._build(session, engine, terms)
+        session.requests[terms.handle] = sent
+        if sent.request.num_prompt_tokens >= engine.resolved.config.max_model_len:
+            sent.close("rejected", self._clock.now)
+            engine.log.rejected(sent)
+            self._wake(session)
+            return
+        engine.send(sent)
+        session.blocked_on = sent
+        if terms.abort_after < inf:
+            self._limit_patience(sent, terms.abort_after)
+
+    def read(self, session: Session, handle: str) -> SentRequest:
+        """The latest request that ``session`` sent under ``handle``. Raises RunError if there is none."""
+        sent = session.requests.get(handle)
+        if sent is None:
+            raise RunError(f"the session has sent no request `{handle}` yet", code="request-not-sent")
+        return sent
+
+    def _limit_patience(self, sent: SentRequest, patience: float) -> None:
+        """`abort after (e)`: the client gives up and goes on."""
+        if not patience >= 0.0:
+            raise RunError(f"`abort after ({patience:.10g})` is not a duration", code="negative-amount")
+
+        def give_up() -> None:
+            sent.timer = None
+            sent.give_up(self._clock.now)
+            self._wake(sent.session)
+
+        sent.timer = self._clock.at(self._clock.now + patience, give_up)
+
+    # --- what is sent -----------------------------------------------------------------------------------
+
+    def _build(self, session: Session, engine: VllmEngine, terms: RequestTerms) -> SentRequest:
+        number = self._count
+        self._count += 1
+        now = self._clock.now
+        request = ServedRequest(
+            _request_id(number, terms.job),
+            self._prompt(session, number, terms),
+            *_end(number, terms),
+            arrival_time=now,
+            priority=_whole(terms.priority, "priority", lowest=-inf),
+            hasher=engine.hasher,
+        )
+        if request.num_prompt_tokens < 1:
+            raise RunError(f"request `{terms.handle}` has an empty prompt", code="empty-prompt")
+        return SentRequest(
+            request,
+            session,
+            engine,
+            terms.handle,
+            now,
+            hasher=engine.hasher,
+            draws=self._random.request(session.number, number_of_session(session)),
+            acceptance=terms.accept,
+            label=terms.label,
+            job=terms.job,
+            immediate=terms.immediate != 0.0,
+        )
+
+    def _prompt(self, session: Session, number: int, terms: RequestTerms) -> tuple[tuple[object, int, int], ...]:
+        earlier = None if terms.follows is None else session.requests.get(terms.follows)
+        prefix = terms.prefix
+        return prompt_tokens(
+            number,
+            _whole(terms.new_tokens, "prompt tokens"),
+            conversation=() if earlier is None else earlier.request.tokens.runs,
+            prefix=None if prefix is None else (prefix[0], _whole(prefix[1], "tokens of `prefix`")),
+            hash_ids=self._hash_ids(session) if terms.traced else None,
+        ).runs
+
+    def _hash_ids(self, session: Session) -> array[int]:
+        """The hash ids of the turn that ``session`` is in."""
+        trace = self._trace
+        if trace is None or trace.hash_ids is None:
+            raise RunError("`traced` needs a trace with hash ids, such as Mooncake's", code="no-hash-ids")
+        if session.turn == 0:
+            raise RunError("`traced` before the first `turn;`: no row of the trace was read", code="no-hash-ids")
+        return trace.hash_ids[session.row - 1]
+
+
+def number_of_session(session: Session) -> int:
+    """How many requests ``session`` has sent before; counts this one."""
+    session.request_count += 1
+    return session.request_count - 1
+
+
+def _request_id(number: int, job: float) -> str:
+    """Ids compare in the order of sending; the job stands in them as the queue of jobs expects it (V-019)."""
+    return f"{number:07d}" if job != job else f"{number:07d}#job_name[{job:.10g}]#"
+
+
+def _end(number: int, terms: RequestTerms) -> tuple[StopRule, OutputScript]:
+    """How the request ends: by length at `o`, or with `max_tokens` by a stop token at `o` if that comes first.
+
+    The model is not let stop before `min_tokens`.
+    """
+    lowest = _whole(terms.min_tokens, "`min_tokens`")
+    length = max(_whole(terms.output_tokens, "output tokens", lowest=1), lowest)
+    source = ("output", number)
+    if terms.max_tokens is None:
+        return StopRule(length, lowest), OutputScript(source)
+    limit = _whole(terms.max_tokens, "`max_tokens`", lowest=1)
+    return StopRule(limit, lowest), OutputScript(source, end_at=length - 1)
+
+
+def _whole(value: float, what: str, lowest: float = 0) -> int:
+    """``value`` as the whole number that it must be. Raises RunError otherwise."""
+    if not (value >= lowest and value < 2**53 and value == int(value)):
+        least = "" if lowest == -inf else f", at least {lowest:.10g}"
+        raise RunError(f"{what}: {value:.10g} is not a whole number{least}", code="not-whole")
+    return int(value)

@@ -1,0 +1,166 @@
+"""From what a program says about an engine to the configuration that runs (S-002 to S-004, S-110)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from serq.errors import RunError
+from serq.ir.serving import KVCacheGroup, Vllm
+from serq.runtime.request_records import Option
+from serq.runtime.vllm.config import EngineConfig, SpeculativeConfig
+from serq.runtime.vllm.kv_cache_spec import (
+    ChunkedLocalAttentionSpec,
+    FullAttentionSpec,
+    KVCacheSpec,
+    MambaSpec,
+    SlidingWindowSpec,
+)
+from serq.runtime.vllm.kv_cache_spec import KVCacheGroup as GroupOfLayers
+
+DEFAULT_BLOCK_SIZE = 16
+_ASYNC_DRAFTERS = ("ngram_gpu",)
+"""Drafters besides those of the eagle kind with which async scheduling is on by default."""
+
+_PLAIN_OPTIONS = (
+    "max_num_batched_tokens",
+    "max_num_scheduled_tokens",
+    "max_num_seqs",
+    "max_model_len",
+    "num_gpu_blocks",
+    "enable_prefix_caching",
+    "enable_chunked_prefill",
+    "long_prefill_token_threshold",
+    "scheduler_reserve_full_isl",
+    "watermark",
+    "prefix_match_unit",
+    "retention_interval",
+    "prefill_schedule_interval",
+)
+"""Options that the configuration takes as they are; what is not written has its default there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedEngine:
+    """An engine with every option decided.
+
+    ``acceptance[i]`` is the chance that draft i is taken, given those before it; drafts beyond are not.
+    """
+
+    config: EngineConfig
+    options: tuple[Option, ...]
+    acceptance: tuple[float, ...] = ()
+
+
+def resolve(name: str, declared: Vllm) -> ResolvedEngine:
+    """Decide every option of stage ``name``. Raises RunError for what vLLM would refuse (S-003)."""
+    speculative = _speculative(declared)
+    given: dict[str, Any] = {
+        option: value for option in _PLAIN_OPTIONS if (value := getattr(declared, option)) is not None
+    }
+    try:
+        config = EngineConfig(
+            **given,
+            async_scheduling=_async_scheduling(declared, speculative),
+            policy="priority" if declared.waiting.kind == "priority" else "fcfs",
+            groups=_groups(declared),
+            speculative=speculative,
+        )
+    except ValueError as error:
+        raise RunError(f"stage `{name}`: {error}", code="engine-options") from None
+    acceptance = () if declared.speculative is None else declared.speculative.accept
+    return ResolvedEngine(config, _listed(declared, config), acceptance)
+
+
+def _speculative(declared: Vllm) -> SpeculativeConfig | None:
+    given = declared.speculative
+    return None if given is None else SpeculativeConfig(given.method, given.k, given.per_batch_size or None)
+
+
+def _async_scheduling(declared: Vllm, speculative: SpeculativeConfig | None) -> bool:
+    """On, unless the drafter forbids it. Raises ValueError where it is asked for and cannot be."""
+    allowed = speculative is None or speculative.uses_eagle or speculative.method in _ASYNC_DRAFTERS
+    if declared.async_scheduling is None:
+        return allowed
+    if declared.async_scheduling and not allowed and declared.speculative is not None:
+        if declared.speculative.method != "draft_model":
+            raise ValueError(
+                f"async_scheduling does not go with `{declared.speculative.method}` speculation: "
+                "write `async_scheduling false`"
+            )
+    return declared.async_scheduling
+
+
+def _groups(declared: Vllm) -> tuple[GroupOfLayers, ...]:
+    size = DEFAULT_BLOCK_SIZE if declared.block_size is None else declared.block_size
+    if not declared.groups:
+        return (GroupOfLayers(FullAttentionSpec(size)),)
+    return tuple(
+        GroupOfLayers(_spec(group, size, declared.max_model_len), group.eagle) for group in declared.groups
+    )
+
+
+def _spec(group: KVCacheGroup, default_size: int, max_model_len: int) -> KVCacheSpec:
+    size = default_size if group.block_size is None else group.block_size
+    match group.kind:
+        case "full":
+            return FullAttentionSpec(size)
+        case "sliding":
+            return SlidingWindowSpec(size, _needed(group.window, "group sliding", "window"))
+        case "chunked_local":
+            return ChunkedLocalAttentionSpec(size, _needed(group.chunk, "group chunked_local", "chunk"))
+        case "mamba":
+            state = max_model_len if group.block_size is None else group.block_size
+            return MambaSpec(state, group.mode or "none", group.num_speculative_blocks)
+
+
+def _needed(value: int | None, where: str, option: str) -> int:
+    if value is None or value < 1:
+        raise ValueError(f"`{where}` needs `{option}`, at least 1 token")
+    return value
+
+
+def _listed(declared: Vllm, config: EngineConfig) -> tuple[Option, ...]:
+    """Every option as it was resolved, in the order in which the report prints them."""
+    options: list[Option] = [(name, getattr(config, name)) for name in _PLAIN_OPTIONS]
+    options += [
+        ("token_budget", config.token_budget),
+        ("async_scheduling", config.async_scheduling),
+        ("block_size", config.block_sizes[0]),
+        ("hash_block_size", config.block_sizes[1]),
+        ("watermark_blocks", config.watermark_blocks),
+        ("groups", ", ".join(_group_text(group) for group in config.groups)),
+        ("waiting", _waiting_text(declared)),
+        ("scheduler", declared.scheduler or "default"),
+        ("speculative", _speculative_text(declared)),
+        ("data_parallel_size", declared.data_parallel_size or 1),
+    ]
+    return tuple(options)
+
+
+def _group_text(group: GroupOfLayers) -> str:
+    match group.spec:
+        case FullAttentionSpec(block_size):
+            text = f"full(block_size {block_size})"
+        case SlidingWindowSpec(block_size, window):
+            text = f"sliding(block_size {block_size}, window {window})"
+        case ChunkedLocalAttentionSpec(block_size, chunk):
+            text = f"chunked_local(block_size {block_size}, chunk {chunk})"
+        case MambaSpec(block_size, mode, speculative_blocks):
+            extra = f", num_speculative_blocks {speculative_blocks}" if speculative_blocks else ""
+            text = f"mamba(block_size {block_size}, mode {mode}{extra})"
+    return f"{text} eagle" if group.eagle else text
+
+
+def _waiting_text(declared: Vllm) -> str:
+    waiting = declared.waiting
+    if not waiting.options:
+        return waiting.kind
+    return f"{waiting.kind}({', '.join(f'{option.name} {option.value:g}' for option in waiting.options)})"
+
+
+def _speculative_text(declared: Vllm) -> str | None:
+    given = declared.speculative
+    if given is None:
+        return None
+    return f"{given.method}(k {given.k}, accept {', '.join(f'{chance:g}' for chance in given.accept)})"

@@ -1,0 +1,84 @@
+"""Which scheduler and which waiting queue a `vllm` stage asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from serq.errors import RunError
+from serq.ir.serving import Vllm, Waiting
+from serq.runtime.ascend.batch_job_aware import BatchJobAwareConfig
+from serq.runtime.ascend.batch_job_scheduler import BatchJobAwareScheduler
+from serq.runtime.ascend.short_request_first import (
+    ShortRequestFirstConfig,
+    ShortRequestFirstRequestQueue,
+    is_recovery_request,
+)
+from serq.runtime.serving.sent_request import ServedRequest
+from serq.runtime.serving.waiting_orders import Key, KeyedRequestQueue
+from serq.runtime.vllm.config import EngineConfig
+from serq.runtime.vllm.request import Request
+from serq.runtime.vllm.scheduler import VllmScheduler
+
+Clock = Callable[[], float]
+
+SCHEDULERS: Final[Mapping[str, type[VllmScheduler]]] = {"default": VllmScheduler}
+"""Schedulers that a stage can run, by the name of its option."""
+
+_WHOLE: Final = ("threshold", "max_jobs", "reserve_margin_blocks", "reserve_max_blocks",
+                 "low_available_tokens_threshold", "short_decode_token_threshold")  # fmt: skip
+
+
+def create_scheduler(
+    name: str, declared: Vllm, config: EngineConfig, clock: Clock, key: Key | None
+) -> VllmScheduler:
+    """The scheduler of stage ``name`` with its waiting queue; ``key`` gives the keys of `waiting by`.
+
+    ``clock`` tells the time in seconds. Raises RunError for a scheduler that does not run yet and for options
+    that upstream would refuse.
+    """
+    _check(name, declared)
+    waiting = declared.waiting
+    try:
+        if waiting.kind == "batch_job_aware":
+            return BatchJobAwareScheduler(config, jobs=BatchJobAwareConfig(**_job_options(waiting)))
+        scheduler = SCHEDULERS[declared.scheduler or "default"](config)
+        if waiting.kind == "short_request_first":
+            lanes = ShortRequestFirstConfig(**_options(waiting, without=("fixed",)))
+            scheduler.waiting = ShortRequestFirstRequestQueue(lanes, clock, is_immediate=_is_immediate)
+    except (TypeError, ValueError) as error:
+        raise RunError(f"stage `{name}`: {error}", code="engine-options") from None
+    if waiting.kind == "by":
+        assert key is not None
+        scheduler.waiting = KeyedRequestQueue(key)
+    return scheduler
+
+
+def _check(name: str, declared: Vllm) -> None:
+    """Raise RunError for what is declared and does not run yet."""
+    scheduler = declared.scheduler or "default"
+    if scheduler not in SCHEDULERS:
+        raise RunError(f"stage `{name}`: `scheduler {scheduler}` does not run yet", code="not-modelled")
+    if declared.kv_connector is not None:
+        raise RunError(f"stage `{name}`: `kv_connector` does not run yet", code="not-modelled")
+    if (declared.data_parallel_size or 1) > 1:
+        raise RunError(f"stage `{name}`: `data_parallel_size` above 1 does not run yet", code="not-modelled")
+
+
+def _options(waiting: Waiting, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        option.name: int(option.value) if option.name in _WHOLE else option.value
+        for option in waiting.options
+        if option.name not in without
+    }
+
+
+def _job_options(waiting: Waiting) -> dict[str, Any]:
+    """`fixed true` models an engine without the defect of a stale choice (V-034)."""
+    fixed = any(option.name == "fixed" and option.value for option in waiting.options)
+    return {**_options(waiting, without=("fixed",)), "keeps_removed_peek": not fixed}
+
+
+def _is_immediate(request: Request) -> bool:
+    """Started before, or `immediate` by its client's word, which goes beyond upstream (V-012)."""
+    return is_recovery_request(request) or (isinstance(request, ServedRequest) and request.client.immediate)

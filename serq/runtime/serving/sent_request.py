@@ -1,0 +1,216 @@
+"""A request as its client sees it: when it was sent, what came back, and how it ended."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import TYPE_CHECKING, Final
+
+from serq.runtime.vllm.request import Request, RequestStatus
+from serq.runtime.vllm.tokens import PrefixHasher, PrefixKeys
+
+if TYPE_CHECKING:
+    from serq.runtime.clock import Ticket
+    from serq.runtime.random import DrawStream
+    from serq.runtime.serving.engine import VllmEngine
+    from serq.runtime.session import Session
+
+_REASONS: Final = {
+    RequestStatus.FINISHED_STOPPED: "stop",
+    RequestStatus.FINISHED_REPETITION: "repetition",
+    RequestStatus.FINISHED_LENGTH_CAPPED: "length",
+    RequestStatus.FINISHED_ABORTED: "abort",
+    RequestStatus.FINISHED_ERROR: "error",
+    RequestStatus.FINISHED_RECOMPUTED: "recomputed",
+}
+
+
+class ServedRequest(Request):
+    """The engine's request, and who sent it: waiting orders read what the client said."""
+
+    __slots__ = ("client",)
+
+    client: SentRequest
+
+
+class SentRequest:
+    """What a session knows of a request of its own; the methods are the reads of the language.
+
+    Times are NaN until they come. ``reason`` is empty until the request has ended for the client, which for
+    an abort is when it gives up: the engine hears of it between two steps.
+    """
+
+    __slots__ = (
+        "acceptance",
+        "best_position",
+        "cached",
+        "deliveries",
+        "draws",
+        "end_time",
+        "engine",
+        "first_time",
+        "futile_preemptions",
+        "handle",
+        "hasher",
+        "immediate",
+        "job",
+        "label",
+        "last_time",
+        "position_at_preemption",
+        "queued_time",
+        "reason",
+        "request",
+        "row",
+        "scheduled_time",
+        "sent_time",
+        "session",
+        "timer",
+    )
+
+    def __init__(
+        self,
+        request: ServedRequest,
+        session: Session,
+        engine: VllmEngine,
+        handle: str,
+        sent_time: float,
+        *,
+        hasher: PrefixHasher | None,
+        draws: DrawStream,
+        acceptance: tuple[float, ...] = (),
+        label: float = nan,
+        job: float = nan,
+        immediate: bool = False,
+    ) -> None:
+        self.request = request
+        self.session = session
+        self.engine = engine
+        self.handle = handle
+        self.sent_time = sent_time
+        self.hasher = hasher
+        self.draws = draws
+        self.acceptance = acceptance
+        self.label = label
+        self.job = job
+        self.immediate = immediate
+        self.queued_time = self.scheduled_time = self.first_time = self.last_time = self.end_time = nan
+        self.cached: int | None = None
+        """Cached tokens at the first admission; None before it."""
+        self.deliveries = 0
+        """Steps that brought tokens."""
+        self.reason = ""
+        self.timer: Ticket | None = None
+        self.row = -1
+        """Its place in the table of requests."""
+        self.best_position = 0
+        """Furthest token that a prefill of it has reached."""
+        self.position_at_preemption = 0
+        self.futile_preemptions = 0
+        """Preemptions since it last got further than ever before."""
+        request.client = self
+
+    # --- what happens to it ---------------------------------------------------------------------------------
+
+    def accepts(self, draft: int, chance: float) -> bool:
+        """Whether draft number ``draft`` of a verifying step is taken: a draw of this request alone."""
+        return self.draws.unit(draft) < chance
+
+    def end(self, status: RequestStatus, now: float) -> None:
+        """It ended; a client that has gone on already knows better."""
+        if not self.reason:
+            self.close(_REASONS[status], now)
+
+    def close(self, reason: str, now: float) -> None:
+        """The client goes on."""
+        self.reason = reason
+        self.end_time = now
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def give_up(self, now: float) -> None:
+        """The client does not wait any longer."""
+        self.close("abort", now)
+        self.engine.abort(self)
+
+    def withdraw(self, session: Session) -> None:
+        """The session was preempted while it waited: it aborts its request."""
+        self.give_up(self.engine.now())
+
+    # --- identity -------------------------------------------------------------------------------------------
+
+    def prefix_keys(self, hasher: PrefixHasher) -> list[int]:
+        """The keys of the whole blocks of prompt and outputs so far."""
+        if self.hasher is hasher:
+            return self.request.block_hashes
+        return PrefixKeys(hasher, self.request.tokens).keys
+
+    # --- reads of the language ------------------------------------------------------------------------------
+
+    def sent(self) -> float:
+        """When it was sent."""
+        return self.sent_time
+
+    def first_token(self) -> float:
+        """When its first token came."""
+        return self.first_time
+
+    def last_token(self) -> float:
+        """When its latest token came."""
+        return self.last_time
+
+    def ttft(self) -> float:
+        """From sending to the first token."""
+        return self.first_time - self.sent_time
+
+    def e2e(self) -> float:
+        """From sending to the end."""
+        return self.end_time - self.sent_time
+
+    def queue_time(self) -> float:
+        """From the engine's taking it in to its first admission, as vLLM measures it."""
+        return self.scheduled_time - self.queued_time
+
+    def tpot(self) -> float:
+        """Time per output token after the first."""
+        count = self.request.num_output_tokens
+        return (self.last_time - self.first_time) / (count - 1) if count > 1 else nan
+
+    def itl(self) -> float:
+        """Mean gap between steps that brought tokens; with drafts a step may bring several."""
+        return (self.last_time - self.first_time) / (self.deliveries - 1) if self.deliveries > 1 else nan
+
+    def prompt_tokens(self) -> float:
+        """Length of the prompt."""
+        return float(self.request.num_prompt_tokens)
+
+    def cached_tokens(self) -> float:
+        """Prompt tokens found in the cache at its first admission."""
+        return float(self.cached or 0)
+
+    def generated(self) -> float:
+        """Tokens that came back."""
+        return float(self.request.num_output_tokens)
+
+    def preempted(self) -> float:
+        """How often it was preempted."""
+        return float(self.request.num_preemptions)
+
+    def stopped(self) -> float:
+        """1 if the model ended it: by a stop token or by repeating itself."""
+        return float(self.reason in ("stop", "repetition"))
+
+    def aborted(self) -> float:
+        """1 if its client gave up."""
+        return float(self.reason == "abort")
+
+    def failed(self) -> float:
+        """1 if its KV could not be loaded."""
+        return float(self.reason == "error")
+
+    def recomputed(self) -> float:
+        """1 if it was given back to be started elsewhere."""
+        return float(self.reason == "recomputed")
+
+    def rejected(self) -> float:
+        """1 if its prompt did not fit `max_model_len`."""
+        return float(self.reason == "rejected")

@@ -1,0 +1,85 @@
+"""What the cost of a `vllm` stage reads about the step it prices (R-B-033, R-B-034)."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Final
+
+from serq.runtime.vllm.kv_cache_manager import KVCacheManager
+from serq.runtime.vllm.kv_cache_spec import MambaSpec
+from serq.runtime.vllm.scheduler_output import SchedulerOutput
+
+_OF_ROWS: Final = frozenset({"decoders", "context_decode", "context_prefill", "attention"})
+_OF_BLOCKS: Final = frozenset({"kv_decode", "kv_prefill"})
+
+
+class StepTotals:
+    """The totals of one step, as the floats that a cost expression computes with.
+
+    A row is a decode when exactly one known token was uncomputed and some were computed. ``residents`` run,
+    ``scheduled`` of them have tokens in this step. ``kv_decode`` and ``kv_prefill`` are the blocks that
+    scheduled requests hold, times the block size, summed over the groups that keep keys and values.
+    """
+
+    __slots__ = (
+        "attention",
+        "context_decode",
+        "context_prefill",
+        "decoders",
+        "kv_decode",
+        "kv_prefill",
+        "prefilled",
+        "residents",
+        "scheduled",
+        "tokens",
+    )
+
+    def __init__(self, step: SchedulerOutput, num_running: int, prefill_tokens: int) -> None:
+        self.residents = float(num_running)
+        self.scheduled = float(len(step.scheduled))
+        self.tokens = float(step.total_num_scheduled_tokens)
+        self.prefilled = float(prefill_tokens)
+        self.decoders = self.context_decode = self.context_prefill = self.attention = 0.0
+        self.kv_decode = self.kv_prefill = 0.0
+
+    def add_rows(self, step: SchedulerOutput) -> None:
+        """Count what every row computes on top of what."""
+        for share in step.scheduled.values():
+            computed = share.num_computed_tokens
+            if share.is_decode:
+                self.decoders += 1.0
+                self.context_decode += computed
+            else:
+                self.context_prefill += computed
+                self.attention += share.num_tokens * (computed + share.num_tokens / 2)
+
+    def add_blocks(self, step: SchedulerOutput, manager: KVCacheManager) -> None:
+        """Count the blocks that every scheduled request holds."""
+        groups = [group for group in manager.managers if not isinstance(group.spec, MambaSpec)]
+        for request_id, share in step.scheduled.items():
+            held = 0
+            for group in groups:
+                table = group.block_tables.get(request_id, ())
+                held += sum(not block.is_null for block in table) * group.block_size
+            if share.is_decode:
+                self.kv_decode += held
+            else:
+                self.kv_prefill += held
+
+
+class TotalsReader:
+    """Computes of a step what its engine's cost expression reads."""
+
+    def __init__(self, reads: Set[str], manager: KVCacheManager) -> None:
+        self._manager = manager
+        self._reads_rows = bool(reads & _OF_ROWS)
+        self._reads_blocks = bool(reads & _OF_BLOCKS)
+
+    def read(self, step: SchedulerOutput, num_running: int, prefill_tokens: int) -> StepTotals:
+        """The totals of ``step``; those that no cost reads stay 0."""
+        totals = StepTotals(step, num_running, prefill_tokens)
+        if self._reads_rows:
+            totals.add_rows(step)
+        if self._reads_blocks:
+            totals.add_blocks(step, self._manager)
+        return totals
