@@ -15,8 +15,9 @@ from serq.runtime.flows import FlowNetwork, FlowStage
 from serq.runtime.hold_queue import ChangingKeyQueue, FixedKeyQueue, HoldQueue
 from serq.runtime.pool import Pool, SpillPlan
 from serq.runtime.random import DrawStream, RandomSource
+from serq.runtime.serving.assembly import EngineAssembly, check_connectors
 from serq.runtime.session import Session
-from serq.runtime.stage import Stage
+from serq.runtime.stage import BatchingStage, Stage
 from serq.runtime.stations import DelayStation, FifoStation, SharedStation, Station
 from serq.runtime.step_scheduler import StepRules, StepScheduler
 from serq.runtime.world import World
@@ -34,6 +35,8 @@ class Deployment:
         self._world = world
         self._random = random
         program = model.program
+        check_connectors(program)
+        self.serving = EngineAssembly(world, functions)
         self.pools = {
             pool.name: tuple(self._pool(pool, i) for i in range(pool.count)) for pool in program.pools
         }
@@ -111,7 +114,8 @@ class Deployment:
             case nodes.Step():
                 return self._engine(stage, stage.kind, member)
             case nodes.Vllm():
-                raise RunError(f"stage `{stage.name}`: `vllm` does not run yet", code="not-modelled")
+                draws = self._stage_draws(stage, member)
+                return self.serving.build(stage, stage.kind, member, name, draws)
 
     def _stage_draws(self, stage: nodes.Stage, member: int) -> DrawStream | None:
         return self._random.stage(stage.name, member) if reading.draws((stage,)) else None
@@ -150,7 +154,7 @@ class Deployment:
         world = self._world
         for rank, stage in enumerate(self.members()):
             world.stage_count = rank + 1
-            if isinstance(stage, Engine | SharedStation):
+            if isinstance(stage, BatchingStage | SharedStation):
                 stage.rank = 2 * rank
                 world.reacting.append(stage)
         world.network = self._network

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from serq.errors import RunError
 from serq.runtime.hold import Allocation, innermost
-from serq.runtime.stage import Stage, Waker
+from serq.runtime.stage import BatchingStage, Waker
 from serq.runtime.step_scheduler import StepScheduler
 from serq.runtime.token_run import TokenBatch, TokenRun
 
@@ -25,7 +25,7 @@ def grown_allocation(session: Session, pool: Pool) -> Allocation:
     return allocation
 
 
-class Engine(Stage):
+class Engine(BatchingStage):
     """Runs iterations that its scheduler decides and its cost prices; one is under way at a time."""
 
     def __init__(

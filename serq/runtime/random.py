@@ -48,6 +48,8 @@ class Purpose(IntEnum):
     """Draws of `budget`, `chunk`, `cost` and `ps` capacities [stage name, member]."""
     POOL = 6
     """Draws of eviction keys and spill expressions [pool name, member]."""
+    REQUEST = 7
+    """Which drafts of a request are accepted [session, number of the request in it]."""
 
 
 def _mix(word: int) -> int:
@@ -187,6 +189,10 @@ class RandomSource:
     def session(self, session: int, turn: int) -> DrawStream:
         """The draws of session statements after the ``turn``-th `turn;`, counted as in :meth:`workload`."""
         return self._stream(Purpose.SESSION, session, turn)
+
+    def request(self, session: int, number: int) -> DrawStream:
+        """The draws of the ``number``-th request of session number ``session``."""
+        return self._stream(Purpose.REQUEST, session, number)
 
     def stage(self, name: str, member: int) -> DrawStream:
         """The draws of a stage's own expressions."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from serq.runtime.request_records import EngineRow, RequestTable
 from serq.source import Diagnostic
 
 
@@ -70,5 +71,8 @@ class Records:
     stages: list[StageRow] = field(default_factory=list)
     pools: list[PoolRow] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
+    engines: list[EngineRow] = field(default_factory=list)
+    """The members of `vllm` stages, in the order of declaration."""
+    requests: RequestTable = field(default_factory=RequestTable)
     stopped: str | None = None
     """Why the run ended before its end (``end`` is the instant it had reached); None: it finished."""

@@ -84,8 +84,9 @@ class RequestTable:
 
 @dataclass(slots=True)
 class StepTable:
-    """One entry a step with tokens that ended, in order. ``formed`` when it was decided, the rest of the times
-    when the device ran it.
+    """One entry a step with tokens that ended, in order.
+
+    ``formed`` is when it was decided, ``start`` and ``end`` are when the device ran it.
 
     ``scheduled`` requests got ``tokens`` tokens, ``prefill_tokens`` of them not as decodes; ``running``,
     ``waiting`` and ``free_blocks`` are those after it was formed; ``preempted`` requests gave way to it.
@@ -110,8 +111,8 @@ class StepTable:
 class EngineRow:
     """One member of a `vllm` stage: its options as resolved, and its figures over [warm-up, end].
 
-    ``prefix_hit_rate`` is the share of the prompt tokens of first admissions that was cached, ``mean_kv_usage``
-    the time-weighted share of the blocks in use; NaN where there was nothing to divide by.
+    ``prefix_hit_rate`` is the share of the prompt tokens of first admissions that was cached,
+    ``mean_kv_usage`` the time-weighted share of the blocks in use; NaN where there was nothing to divide by.
     """
 
     name: str

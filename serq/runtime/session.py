@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from serq.runtime.hold import Hold, Lease
     from serq.runtime.random import DrawStream
+    from serq.runtime.serving.sent_request import SentRequest
 
 
 class Preempted(Exception):  # noqa: N818 - a signal, not an error
@@ -49,6 +50,8 @@ class Session:
         "live",
         "number",
         "ready",
+        "request_count",
+        "requests",
         "restart_position",
         "row",
         "rows_end",
@@ -76,6 +79,9 @@ class Session:
         self.holds: list[Hold] = []
         """Open holds, outermost first."""
         self.leases: list[Lease] = []
+        self.requests: dict[str, SentRequest] = {}
+        """The latest request of every handle."""
+        self.request_count = 0
         self.admission: float = inf
         """Number of the latest admission; infinite before the first (R-B-022)."""
         self.restart_position: float | None = None

@@ -15,6 +15,7 @@ from serq.runtime.faults import locate
 from serq.runtime.hold import HoldPlan
 from serq.runtime.random import RandomSource
 from serq.runtime.records import Records, Series
+from serq.runtime.serving.gateway import Gateway, RequestTerms
 from serq.runtime.session import Preempted, Session, session_class
 from serq.runtime.trace import Trace
 from serq.runtime.workload import SessionCode, Workload
@@ -115,6 +116,7 @@ class Simulation:
             functions.get("arrival_gap"),
             arrivals,
         )
+        gateway = Gateway(self.clock, self._world.wake, random, trace)
         functions.update(
             {self.model.pools[name]: members for name, members in self._deployment.pools.items()},
             **{self.model.stages[name]: members for name, members in self._deployment.stages.items()},
@@ -122,6 +124,9 @@ class Simulation:
             run=self._deployment.run,
             run_flow=self._deployment.run_flow,
             run_tokens=self._deployment.run_tokens,
+            send_request=gateway.send,
+            sent_request=gateway.read,
+            RequestTerms=RequestTerms,
         )
 
     def _supplied(self) -> dict[str, object]:
@@ -173,6 +178,8 @@ class Simulation:
                 countdown = _EVENTS_BETWEEN_PROGRESS
                 if progress is not None:
                     progress(clock.now, world.events)
+        if clock.next_time() == inf:
+            self._deployment.serving.check_stalls()
         self._finish()
 
     def _drained(self) -> bool:
@@ -217,6 +224,8 @@ class Simulation:
             pool.account(now)
         for stage in stages:
             stage.account(now)
+        serving = self._deployment.serving
+        engines = serving.rows(now)
         return Records(
             horizon=self._horizon,
             end=now,
@@ -230,7 +239,9 @@ class Simulation:
             series=self._series,
             stages=[stage.row(span) for stage in stages],
             pools=[pool.row(span) for pool in world.pools],
-            warnings=self._warnings(),
+            warnings=[*self._warnings(), *serving.warnings(engines)],
+            engines=engines,
+            requests=serving.requests,
             stopped=stopped,
         )
 

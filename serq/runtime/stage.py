@@ -155,3 +155,15 @@ class Stage:
     def estimated_wait(self) -> float:
         """`est_wait`."""
         return self.estimates.wait
+
+
+class BatchingStage(Stage):
+    """A stage that forms iterations: it starts when an instant has settled (R-B-005)."""
+
+    def idle(self) -> bool:
+        """Whether no iteration is under way and one could be formed."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Form an iteration, if anything can be done, and let it end in its time."""
+        raise NotImplementedError

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from serq.errors import RunError
 from serq.runtime.clock import Clock
-from serq.runtime.engine import Engine
 from serq.runtime.flows import FlowNetwork
 from serq.runtime.holdings import Holdings
 from serq.runtime.pool import Pool
 from serq.runtime.session import Preempted, Session
+from serq.runtime.stage import BatchingStage
 from serq.runtime.stations import SharedStation
 
 _WAKES_AT_ONCE = 1_000
@@ -32,7 +32,7 @@ class World:
         self.clock = clock
         self.holdings = Holdings(self)
         self.pools: list[Pool] = []
-        self.reacting: list[Engine | SharedStation] = []
+        self.reacting: list[BatchingStage | SharedStation] = []
         """Stages that act after an instant has settled, in the order of declaration."""
         self.network: FlowNetwork | None = None
         self.stage_count = 0
@@ -181,7 +181,7 @@ class World:
         if alone:
             clock.begin_starts()
         for stage in self.reacting:
-            if isinstance(stage, Engine):
+            if isinstance(stage, BatchingStage):
                 if alone and stage.idle():
                     clock.rank = stage.rank
                     stage.begin()

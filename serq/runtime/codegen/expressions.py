@@ -198,6 +198,12 @@ class Expressions:
     def _stage_read(self, expr: nodes.StageRead, scope: Scope) -> Code:
         return Code(f"{self.stage(expr.stage, scope)}.{_STAGE_READS[expr.function]}()")
 
+    def _request_read(self, expr: nodes.RequestRead, scope: Scope) -> Code:
+        return Code(f"sent_request({scope.session}, {expr.handle!r}).{expr.metric}()")
+
+    def _reusable(self, expr: nodes.Reusable, scope: Scope) -> Code:
+        return Code(f"{self.stage(expr.stage, scope)}.reusable({scope.session}, {expr.handle!r})")
+
     def _aggregate(self, expr: nodes.Aggregate, scope: Scope) -> Code:
         local = f"local_{len(scope.parameters)}"
         inner = replace(
@@ -275,6 +281,7 @@ _FUNCTION_NAMES: Final[Mapping[str, str]] = {
 _STAGE_READS: Final[Mapping[str, str]] = {
     "queue": "queue_length", "busy": "busy", "work": "remaining_work", "est_lambda": "estimated_rate",
     "est_rho": "estimated_load", "est_wait": "estimated_wait", "budget_left": "budget_left",
+    "waiting": "waiting", "running": "running", "kv_usage": "kv_usage",
 }  # fmt: skip
 
 _TRANSLATORS: Final[Mapping[type, Callable[..., Code]]] = {
@@ -289,5 +296,7 @@ _TRANSLATORS: Final[Mapping[type, Callable[..., Code]]] = {
     nodes.Draw: Expressions._draw,
     nodes.PoolRead: Expressions._pool_read,
     nodes.StageRead: Expressions._stage_read,
+    nodes.RequestRead: Expressions._request_read,
+    nodes.Reusable: Expressions._reusable,
     nodes.Aggregate: Expressions._aggregate,
 }

@@ -45,6 +45,27 @@ _COST: Final = Scope(
     variables={name: f"batch.{name}" for name in (*_TOTALS, "tokens", "prefilled", "attention")},
     draws="draws",
 )
+_STEP_COST: Final = Scope(
+    parameters=("batch", "draws"),
+    variables={**_COST.variables, **{
+        name: f"batch.{name}" for name in ("scheduled", "context_decode", "context_prefill")
+    }},
+    draws="draws",
+)  # fmt: skip
+_WAITING_REQUEST: Final = Scope(
+    parameters=("request",),
+    variables={
+        "waited": "(clock.now - request.arrival_time)",
+        "prompt_tokens": "float(request.num_prompt_tokens)",
+        "output_tokens": "float(request.num_output_tokens)",
+        "computed_tokens": "float(request.num_computed_tokens)",
+        "priority": "float(request.priority)",
+        "preempted": "float(request.num_preemptions)",
+        "class": "request.client.label",
+        "job": "request.client.job",
+    },
+    session="request.client.session",
+)
 _SERVE: Final = Scope(
     parameters=("run", "totals"),
     variables={
@@ -150,8 +171,19 @@ def _stage_functions(stage: nodes.Stage, expressions: Expressions, name: str) ->
     if isinstance(kind, nodes.ProcessorSharing):
         value = expressions.value(kind.capacity, _CAPACITY)
         yield f"{owner}, capacity", f"capacity_{name}", ", ".join(_CAPACITY.parameters), value
-    if not isinstance(kind, nodes.Step):
-        return
+    if isinstance(kind, nodes.Vllm):
+        value = expressions.value(kind.cost, _STEP_COST)
+        yield f"{owner}, cost", f"cost_{name}", ", ".join(_STEP_COST.parameters), value
+        if kind.waiting.keys:
+            value = _keys(expressions, kind.waiting.keys, _WAITING_REQUEST)
+            yield f"{owner}, waiting", f"waiting_key_{name}", "request", value
+    if isinstance(kind, nodes.Step):
+        yield from _step_functions(kind, expressions, name, owner)
+
+
+def _step_functions(
+    kind: nodes.Step, expressions: Expressions, name: str, owner: str
+) -> Iterator[Definition]:
     yield f"{owner}, cost", f"cost_{name}", ", ".join(_COST.parameters), expressions.value(kind.cost, _COST)
     for option, expr in (("budget", kind.budget), ("chunk", kind.chunk)):
         if expr is not None:

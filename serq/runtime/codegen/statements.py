@@ -166,6 +166,26 @@ class Statements:
             text.line(f"run(s, {stages[0]}, {work})")
         text.line("yield")
 
+    def _request(self, text: SourceText, node: nodes.Request, holds: int, depth: int) -> None:
+        value = self.expressions.value
+        terms = [repr(node.handle), value(node.prompt_tokens, SESSION), value(node.output_tokens, SESSION)]
+        if node.follows is not None:
+            terms.append(f"follows={node.follows!r}")
+        if node.traced:
+            terms.append("traced=True")
+        if node.prefix is not None:
+            text_, tokens = node.prefix.text, node.prefix.tokens
+            terms.append(f"prefix=({value(text_, SESSION)}, {value(tokens, SESSION)})")
+        for clause in ("abort_after", "label", "priority", "max_tokens", "min_tokens", "job", "immediate"):
+            expr = getattr(node, clause)
+            if expr is not None:
+                terms.append(f"{clause}={value(expr, SESSION)}")
+        if node.accept:
+            terms.append(f"accept=({', '.join(value(chance, SESSION) for chance in node.accept)},)")
+        stage = self.expressions.stage(node.stage, SESSION)
+        text.line(f"send_request(s, {stage}, RequestTerms({', '.join(terms)}))")
+        text.line("yield")
+
     def _branch(self, text: SourceText, node: nodes.Branch, holds: int, depth: int) -> None:
         if is_boolean(node.condition):
             condition = self.expressions.condition(node.condition, SESSION)
@@ -210,7 +230,7 @@ def _surely_blocks(block: nodes.Block) -> bool:
     """Whether every way through ``block`` blocks or ends the session."""
     for statement in block:
         match statement:
-            case nodes.Run() | nodes.Hold() | nodes.End():
+            case nodes.Run() | nodes.Request() | nodes.Hold() | nodes.End():
                 return True
             case nodes.Branch(then=then, otherwise=otherwise):
                 if _surely_blocks(then) and _surely_blocks(otherwise):
@@ -244,6 +264,7 @@ _TRANSLATORS: Final[Mapping[type, Callable[..., None]]] = {
     nodes.Drop: Statements._drop,
     nodes.Release: Statements._release,
     nodes.Run: Statements._run,
+    nodes.Request: Statements._request,
     nodes.Branch: Statements._branch,
     nodes.Loop: Statements._loop,
     nodes.Choose: Statements._choose,

@@ -1,4 +1,4 @@
-"""A `vllm` stage on the clock: requests come in, steps are priced and end, sessions hear of it (S-007, S-103)."""
+"""A `vllm` stage on the clock: requests come in, steps take their time, sessions wake (S-007, S-103)."""
 
 from __future__ import annotations
 
@@ -226,13 +226,14 @@ class VllmEngine(BatchingStage):
         return self.log.row(self.resolved.options, now)
 
     def check_stall(self) -> None:
-        """Raise RunError if requests remain and nothing will ever be scheduled; asked when no event is left."""
+        """Raise RunError if requests remain and none can be scheduled; asked when no event is left."""
         if self.stalled_reason is not None:
             raise stalled(f"{self!r}", list(self._sent.values()))
 
-    def unfinished(self) -> list[SentRequest]:
-        """The requests here, in the order of sending."""
-        return list(self._sent.values())
+    def note_unfinished(self) -> None:
+        """Write down how far the requests have come that are here."""
+        for sent in self._sent.values():
+            self.log.progressed(sent)
 
     # --- live reads -------------------------------------------------------------------------------------
 

@@ -67,13 +67,17 @@ class EngineLog:
 
     def closed(self, sent: SentRequest, now: float) -> None:
         """The engine has let go of a request at ``now``."""
+        self.progressed(sent)
+        self._requests.finish[sent.row] = now
+        self._requests.finish_reason[sent.row] = FINISH_REASONS.index(sent.reason)
+
+    def progressed(self, sent: SentRequest) -> None:
+        """How far a request has come."""
         requests, row = self._requests, sent.row
         requests.queued[row] = sent.queued_time
         requests.last_token[row] = sent.last_time
-        requests.finish[row] = now
         requests.generated[row] = sent.request.num_output_tokens
         requests.preemptions[row] = sent.request.num_preemptions
-        requests.finish_reason[row] = FINISH_REASONS.index(sent.reason)
         if sent.deliveries:
             requests.last_step[row] = self._step_that_ended_at(sent.last_time)
 

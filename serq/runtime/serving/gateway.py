@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, nan
+from math import inf, isnan, nan
 
 from serq.errors import RunError
 from serq.runtime.clock import Clock
@@ -16,7 +16,7 @@ from serq.runtime.serving.sent_request import SentRequest, ServedRequest
 from serq.runtime.session import Session
 from serq.runtime.trace import Trace
 from serq.runtime.vllm.request import StopRule
-from serq.runtime.vllm.tokens import OutputScript
+from serq.runtime.vllm.tokens import OutputScript, Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +115,14 @@ class Gateway:
             terms.handle,
             now,
             hasher=engine.hasher,
-            draws=self._random.request(session.number, number_of_session(session)),
+            draws=self._random.request(session.number, _next_number(session)),
             acceptance=terms.accept,
             label=terms.label,
             job=terms.job,
             immediate=terms.immediate != 0.0,
         )
 
-    def _prompt(self, session: Session, number: int, terms: RequestTerms) -> tuple[tuple[object, int, int], ...]:
+    def _prompt(self, session: Session, number: int, terms: RequestTerms) -> tuple[Piece, ...]:
         earlier = None if terms.follows is None else session.requests.get(terms.follows)
         prefix = terms.prefix
         return prompt_tokens(
@@ -139,23 +139,23 @@ class Gateway:
         if trace is None or trace.hash_ids is None:
             raise RunError("`traced` needs a trace with hash ids, such as Mooncake's", code="no-hash-ids")
         if session.turn == 0:
-            raise RunError("`traced` before the first `turn;`: no row of the trace was read", code="no-hash-ids")
+            raise RunError("`traced` before the first `turn;` has no row of the trace", code="no-hash-ids")
         return trace.hash_ids[session.row - 1]
 
 
-def number_of_session(session: Session) -> int:
-    """How many requests ``session`` has sent before; counts this one."""
+def _next_number(session: Session) -> int:
+    """How many requests ``session`` has sent before this one, which is counted."""
     session.request_count += 1
     return session.request_count - 1
 
 
 def _request_id(number: int, job: float) -> str:
     """Ids compare in the order of sending; the job stands in them as the queue of jobs expects it (V-019)."""
-    return f"{number:07d}" if job != job else f"{number:07d}#job_name[{job:.10g}]#"
+    return f"{number:07d}" if isnan(job) else f"{number:07d}#job_name[{job:.10g}]#"
 
 
 def _end(number: int, terms: RequestTerms) -> tuple[StopRule, OutputScript]:
-    """How the request ends: by length at `o`, or with `max_tokens` by a stop token at `o` if that comes first.
+    """How the request ends: by length at `o`, with `max_tokens` by a stop token at `o` if that comes first.
 
     The model is not let stop before `min_tokens`.
     """

@@ -10,7 +10,10 @@ from serq.runtime.vllm.scheduler_output import ModelOutput, ScheduledRequest, Sc
 
 
 def model_output(
-    step: SchedulerOutput, config: EngineConfig, acceptance: tuple[float, ...], sent: Mapping[str, SentRequest]
+    step: SchedulerOutput,
+    config: EngineConfig,
+    acceptance: tuple[float, ...],
+    sent: Mapping[str, SentRequest],
 ) -> ModelOutput:
     """The output of ``step``. Draft after draft is accepted with its own chance, drawn by the request."""
     if config.speculative is None:

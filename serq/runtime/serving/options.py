@@ -22,6 +22,9 @@ DEFAULT_BLOCK_SIZE = 16
 _ASYNC_DRAFTERS = ("ngram_gpu",)
 """Drafters besides those of the eagle kind with which async scheduling is on by default."""
 
+_ASYNC_IF_ASKED = ("draft_model",)
+"""Drafters with which async scheduling is possible and off by default."""
+
 _PLAIN_OPTIONS = (
     "max_num_batched_tokens",
     "max_num_scheduled_tokens",
@@ -82,12 +85,13 @@ def _async_scheduling(declared: Vllm, speculative: SpeculativeConfig | None) -> 
     allowed = speculative is None or speculative.uses_eagle or speculative.method in _ASYNC_DRAFTERS
     if declared.async_scheduling is None:
         return allowed
-    if declared.async_scheduling and not allowed and declared.speculative is not None:
-        if declared.speculative.method != "draft_model":
-            raise ValueError(
-                f"async_scheduling does not go with `{declared.speculative.method}` speculation: "
-                "write `async_scheduling false`"
-            )
+    if declared.async_scheduling and speculative is not None and not allowed:
+        if speculative.method in _ASYNC_IF_ASKED:
+            return True
+        raise ValueError(
+            f"async_scheduling does not go with `{speculative.method}` speculation: "
+            "write `async_scheduling false`"
+        )
     return declared.async_scheduling
 
 

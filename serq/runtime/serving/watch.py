@@ -38,8 +38,8 @@ def note_preemption(sent: SentRequest | None, where: str) -> None:
     sent.position_at_preemption = position
     if sent.futile_preemptions >= _FUTILE_PREEMPTIONS:
         raise RunError(
-            f"request {sent.request.request_id} was preempted {_FUTILE_PREEMPTIONS} times at `{where}` without "
-            f"getting past token {position}: this goes on for ever (a livelock)",
+            f"request {sent.request.request_id} was preempted {_FUTILE_PREEMPTIONS} times at `{where}` "
+            f"without getting past token {position}: this goes on for ever (a livelock)",
             session=sent.session.number,
             code="livelock",
         )

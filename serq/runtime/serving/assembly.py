@@ -1,0 +1,106 @@
+"""The `vllm` stages of a run are put together: options, scheduler, queue, price, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from serq.errors import RunError
+from serq.ir import nodes
+from serq.runtime.codegen import reading
+from serq.runtime.random import DrawStream
+from serq.runtime.request_records import EngineRow, RequestTable
+from serq.runtime.serving.engine import EngineParts, VllmEngine
+from serq.runtime.serving.engine_log import EngineLog
+from serq.runtime.serving.options import resolve
+from serq.runtime.serving.schedulers import create_scheduler
+from serq.runtime.stage import Waker
+from serq.runtime.vllm.config import EngineConfig
+from serq.runtime.vllm.tokens import PrefixHasher
+from serq.source import Diagnostic
+
+
+class EngineAssembly:
+    """Builds the engines of a run, and asks them together what only all of them can answer.
+
+    Engines with equal hash blocks share one hasher, so that a conversation is hashed once for all of them.
+    """
+
+    def __init__(self, host: Waker, functions: Mapping[str, Callable[..., Any]]) -> None:
+        self.engines: list[VllmEngine] = []
+        self.requests = RequestTable()
+        self._host = host
+        self._functions = functions
+        self._hashers: dict[int, PrefixHasher] = {}
+
+    def build(
+        self,
+        stage: nodes.Stage,
+        declared: nodes.Vllm,
+        member: int,
+        python_name: str,
+        draws: DrawStream | None,
+    ) -> VllmEngine:
+        """One member of ``stage``; ``python_name`` is that of its generated functions.
+
+        Raises RunError for options that vLLM would refuse and for what does not run yet.
+        """
+        clock = self._host.clock
+        resolved = resolve(stage.name, declared)
+        key = self._functions.get(f"waiting_key_{python_name}")
+        scheduler = create_scheduler(stage.name, declared, resolved.config, lambda: clock.now, key)
+        cost = self._functions[f"cost_{python_name}"]
+        parts = EngineParts(
+            resolved,
+            scheduler,
+            lambda totals: cost(totals, draws),
+            reading.variables((declared.cost,)),
+            self._hasher(resolved.config),
+        )
+        pool = scheduler.kv_cache_manager.block_pool
+        log = EngineLog(stage.name, member, len(self.engines), self.requests, pool)
+        engine = VllmEngine(stage.name, member, self._host, parts, log)
+        self.engines.append(engine)
+        return engine
+
+    def _hasher(self, config: EngineConfig) -> PrefixHasher | None:
+        if not config.enable_prefix_caching:
+            return None
+        size = config.block_sizes[1]
+        return self._hashers.setdefault(size, PrefixHasher(size))
+
+    # --- what they say together -------------------------------------------------------------------------
+
+    def rows(self, now: float) -> list[EngineRow]:
+        """The figures of every engine, those of unfinished requests written down as they stand."""
+        for engine in self.engines:
+            engine.note_unfinished()
+        return [engine.engine_row(now) for engine in self.engines]
+
+    def check_stalls(self) -> None:
+        """Raise RunError for an engine that has requests left; asked when no event is left."""
+        for engine in self.engines:
+            engine.check_stall()
+
+    def warnings(self, rows: list[EngineRow]) -> list[Diagnostic]:
+        """What the engines made look unintended."""
+        return [
+            Diagnostic(
+                "engine-stalled",
+                f"{engine.number} request(s) wait at `{engine!r}`, which cannot schedule any of them",
+                owner=f"stage `{engine.name}`",
+                severity="warning",
+                help="the first of them needs more blocks or tokens a step than the engine can give",
+            )
+            for engine in self.engines
+            if engine.stalled_reason is not None
+        ]
+
+
+def check_connectors(program: nodes.Program) -> None:
+    """Raise RunError for what is declared and does not run yet."""
+    if program.connectors:
+        name = program.connectors[0].name
+        raise RunError(f"connector `{name}`: connectors do not run yet", code="not-modelled")
+    if program.gauges:
+        raise RunError(f"gauge `{program.gauges[0].name}`: gauges do not run yet", code="not-modelled")

@@ -1,0 +1,153 @@
+"""A recorded scenario of the real vLLM as a serq program: one time unit is one microsecond.
+
+Sessions arrive by a trace at the scenario's times; each finds its own request by its serial number. What the
+language does not have (scripts of acceptance that change, connectors, pauses, resets) is named by
+:func:`obstacle`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import count
+from typing import Any
+
+from serq.ir import nodes
+from serq.ir.expressions import Binary, Expr, Number, Variable
+from serq.ir.serving import KVCacheGroup, Prefix, Request, Speculative, Vllm, Waiting
+from serq.oracle.scenario import Group, RequestLine, Scenario
+from serq.runtime.trace import Trace
+
+ENGINE = "engine"
+_SAME = (
+    *("max_num_batched_tokens", "max_num_scheduled_tokens", "max_num_seqs", "max_model_len"),
+    *("enable_chunked_prefill", "long_prefill_token_threshold", "async_scheduling", "watermark"),
+    *("enable_prefix_caching", "num_gpu_blocks", "prefix_match_unit", "retention_interval"),
+    "prefill_schedule_interval",
+)
+
+
+def obstacle(scenario: Scenario) -> str | None:
+    """Why a scenario cannot be written as a program; None: it can."""
+    lines = scenario.requests
+    if scenario.kv_connector is not None:
+        return "connector"
+    if any(event.op != "abort" for event in scenario.events):
+        return "pause or reset"
+    if any(line.skip_cache or line.continues is not None for line in lines):
+        return "skip_cache or continues"
+    if any(line.stop is not None and line.stop.kind == "repeat" for line in lines):
+        return "repeated token"
+    if any(line.prompt >= scenario.engine.max_model_len for line in lines):
+        return "rejected by upstream's input processor, which the recorder does not run"
+    spec = scenario.spec
+    if spec is not None:
+        if spec.draft_len is not None or len(set(spec.accept)) > 1:
+            return "a script of drafts"
+        if any(line.accept and len(set(line.accept)) > 1 for line in lines):
+            return "a script of drafts"
+    if scenario.engine.policy == "priority" and not _ids_in_order(lines):
+        return "ties by upstream's request ids"
+    return None
+
+
+def _ids_in_order(lines: tuple[RequestLine, ...]) -> bool:
+    """Whether ids of requests with equal priority and time compare as they are listed."""
+    last: dict[tuple[int, int], str] = {}
+    for line in lines:
+        key = (line.priority, line.t)
+        if key in last and not last[key] < line.id:
+            return False
+        last[key] = line.id
+    return True
+
+
+def in_order(scenario: Scenario) -> list[RequestLine]:
+    """The requests in the order of their arrival."""
+    return sorted(scenario.requests, key=lambda line: line.t)
+
+
+def trace_of(scenario: Scenario) -> Trace:
+    """A trace with one session a request, at the scenario's times."""
+    lines = in_order(scenario)
+    trace = Trace(times=array("d", (line.t for line in lines)))
+    for line in lines:
+        trace.add_turn(line.prompt, line.max_tokens)
+        trace.close_session()
+    return trace
+
+
+def program(scenario: Scenario, horizon: float) -> nodes.Program:
+    """The scenario as a program; times count from the first arrival."""
+    numbers = count()
+    aborts = {event.id: event.t for event in reversed(scenario.events)}
+    session: list[nodes.AnyStatement] = []
+    for serial, line in enumerate(in_order(scenario)):
+        mine = Binary("==", nodes.Attribute("serial"), Number(float(serial)))
+        branch = next(numbers)
+        then = (_request(next(numbers), line, aborts.get(line.id), scenario), nodes.End(id=next(numbers)))
+        session.append(nodes.Branch(id=branch, condition=mine, then=then))
+    return nodes.Program(
+        version=nodes.IR_VERSION,
+        stages=(nodes.Stage(ENGINE, _engine(scenario)),),
+        workload=nodes.Workload(arrive=nodes.Traced(1.0), trace="scenario"),
+        session=tuple(session),
+        run=nodes.RunSettings(horizon=horizon),
+    )
+
+
+def _engine(scenario: Scenario) -> Vllm:
+    engine, spec, cost = scenario.engine, scenario.spec, scenario.cost
+    options: dict[str, Any] = {name: getattr(engine, name) for name in _SAME}
+    return Vllm(
+        cost=_cost(cost.base, cost.per_token, cost.per_seq),
+        scheduler_reserve_full_isl=engine.reserve_full_isl,
+        groups=tuple(_group(group) for group in engine.groups),
+        waiting=Waiting("priority" if engine.policy == "priority" else "fcfs"),
+        speculative=None
+        if spec is None
+        else Speculative(
+            spec.method, spec.k, _chances(spec.accept[0], spec.k), tuple(spec.per_batch_size or ())
+        ),
+        **options,
+    )
+
+
+def _group(group: Group) -> KVCacheGroup:
+    return KVCacheGroup(
+        group.kind, group.block_size, group.window, group.chunk, group.mode, group.num_speculative_blocks,
+        group.eagle,
+    )  # fmt: skip
+
+
+def _cost(base: int, per_token: int, per_seq: int) -> Expr:
+    tokens = Binary("*", Number(float(per_token)), Variable("tokens"))
+    rows = Binary("*", Number(float(per_seq)), Variable("scheduled"))
+    return Binary("+", Binary("+", Number(float(base)), tokens), rows)
+
+
+def _chances(accepted: int, drafts: int) -> tuple[float, ...]:
+    return (1.0,) * min(accepted, drafts)
+
+
+def _request(number: int, line: RequestLine, abort: int | None, scenario: Scenario) -> Request:
+    stops = line.stop is not None
+    length = line.stop.at + 1 if line.stop is not None else line.max_tokens
+    if stops and length < line.min_tokens:
+        length = line.max_tokens + 1
+    spec = scenario.spec
+    accept = _chances(line.accept[0], spec.k) or (0.0,) if spec is not None and line.accept else ()
+    return Request(
+        id=number,
+        handle="r",
+        stage=nodes.StageRef(ENGINE),
+        prompt_tokens=Number(float(line.prompt)),
+        output_tokens=Number(float(length)),
+        max_tokens=Number(float(line.max_tokens)) if stops else None,
+        min_tokens=Number(float(line.min_tokens)) if stops and line.min_tokens else None,
+        priority=Number(float(line.priority)),
+        prefix=None
+        if line.prefix_group is None
+        else Prefix(Number(float(line.prefix_group)), Number(float(line.prefix_len))),
+        abort_after=None if abort is None else Number(float(abort - line.t)),
+        accept=tuple(Number(chance) for chance in accept),
+    )
