@@ -1,8 +1,8 @@
 """A recorded scenario of the real vLLM as a serq program: one time unit is one microsecond.
 
-Sessions arrive by a trace at the scenario's times; each finds its own request by its serial number. What the
-language does not have (scripts of acceptance that change, connectors, pauses, resets) is named by
-:func:`obstacle`.
+Sessions arrive by a trace at the scenario's times; each finds its own request by its serial number. A request
+that continues another one whole is sent by the same session, after a delay. What the language does not have
+(connectors, pauses, resets) is named by :func:`obstacle`.
 """
 
 from __future__ import annotations
@@ -33,21 +33,28 @@ def obstacle(scenario: Scenario) -> str | None:
         return "connector"
     if any(event.op != "abort" for event in scenario.events):
         return "pause or reset"
-    if any(line.skip_cache or line.continues is not None for line in lines):
-        return "skip_cache or continues"
+    if any(line.skip_cache for line in lines):
+        return "skip_cache"
+    if any(line.continues is not None and not _continues_whole(line, lines) for line in lines):
+        return "continues a part"
     if any(line.stop is not None and line.stop.kind == "repeat" for line in lines):
         return "repeated token"
     if any(line.prompt >= scenario.engine.max_model_len for line in lines):
         return "rejected by upstream's input processor, which the recorder does not run"
-    spec = scenario.spec
-    if spec is not None:
-        if spec.draft_len is not None or len(set(spec.accept)) > 1:
-            return "a script of drafts"
-        if any(line.accept and len(set(line.accept)) > 1 for line in lines):
-            return "a script of drafts"
+    if scenario.spec is not None and scenario.spec.draft_len is not None:
+        return "a script of draft lengths"
     if scenario.engine.policy == "priority" and not _ids_in_order(lines):
         return "ties by upstream's request ids"
     return None
+
+
+def _continues_whole(line: RequestLine, lines: tuple[RequestLine, ...]) -> bool:
+    """Whether a request continues all of one that ends by length and that nobody else continues."""
+    assert line.continues is not None
+    before = next(other for other in lines if other.id == line.continues.id)
+    followers = [other for other in lines if other.continues and other.continues.id == before.id]
+    whole = line.continues.len == before.prompt + before.max_tokens < line.prompt
+    return whole and before.stop is None and len(followers) == 1
 
 
 def _ids_in_order(lines: tuple[RequestLine, ...]) -> bool:
@@ -68,7 +75,7 @@ def in_order(scenario: Scenario) -> list[RequestLine]:
 
 def trace_of(scenario: Scenario) -> Trace:
     """A trace with one session a request, at the scenario's times."""
-    lines = in_order(scenario)
+    lines = [line for line in in_order(scenario) if line.continues is None]
     trace = Trace(times=array("d", (line.t for line in lines)))
     for line in lines:
         trace.add_turn(line.prompt, line.max_tokens)
@@ -81,14 +88,25 @@ def program(scenario: Scenario, horizon: float) -> nodes.Program:
     numbers = count()
     aborts = {event.id: event.t for event in reversed(scenario.events)}
     session: list[nodes.AnyStatement] = []
-    for serial, line in enumerate(in_order(scenario)):
+    first = in_order(scenario)[0].t
+    followers = {line.continues.id: line for line in scenario.requests if line.continues is not None}
+    beginners = [line for line in in_order(scenario) if line.continues is None]
+    for serial, beginner in enumerate(beginners):
         mine = Binary("==", nodes.Attribute("serial"), Number(float(serial)))
         branch = next(numbers)
-        then = (_request(next(numbers), line, aborts.get(line.id), scenario), nodes.End(id=next(numbers)))
-        session.append(nodes.Branch(id=branch, condition=mine, then=then))
+        then: list[nodes.AnyStatement] = []
+        line: RequestLine | None = beginner
+        while line is not None:
+            if line.continues is not None:
+                pause = Binary("-", Number(float(line.t - first)), Variable("now"))
+                then.append(nodes.Run(id=next(numbers), stages=(nodes.StageRef("clients"),), work=pause))
+            then.append(_request(next(numbers), line, aborts.get(line.id), scenario))
+            line = followers.get(line.id)
+        then.append(nodes.End(id=next(numbers)))
+        session.append(nodes.Branch(id=branch, condition=mine, then=tuple(then)))
     return nodes.Program(
         version=nodes.IR_VERSION,
-        stages=(nodes.Stage(ENGINE, _engine(scenario)),),
+        stages=(nodes.Stage(ENGINE, _engine(scenario)), nodes.Stage("clients", nodes.Delay())),
         workload=nodes.Workload(arrive=nodes.Traced(1.0), trace="scenario"),
         session=tuple(session),
         run=nodes.RunSettings(horizon=horizon),
@@ -105,9 +123,7 @@ def _engine(scenario: Scenario) -> Vllm:
         waiting=Waiting("priority" if engine.policy == "priority" else "fcfs"),
         speculative=None
         if spec is None
-        else Speculative(
-            spec.method, spec.k, _chances(spec.accept[0], spec.k), tuple(spec.per_batch_size or ())
-        ),
+        else Speculative(spec.method, spec.k, (0.5,) * spec.k, tuple(spec.per_batch_size or ())),
         **options,
     )
 
@@ -125,8 +141,12 @@ def _cost(base: int, per_token: int, per_seq: int) -> Expr:
     return Binary("+", Binary("+", Number(float(base)), tokens), rows)
 
 
-def _chances(accepted: int, drafts: int) -> tuple[float, ...]:
-    return (1.0,) * min(accepted, drafts)
+def acceptance_scripts(scenario: Scenario) -> dict[int, tuple[int, ...]]:
+    """Place in the order of sending -> accepted drafts of every verifying step, over and over."""
+    spec = scenario.spec
+    if spec is None:
+        return {}
+    return {place: line.accept or spec.accept for place, line in enumerate(in_order(scenario))}
 
 
 def _request(number: int, line: RequestLine, abort: int | None, scenario: Scenario) -> Request:
@@ -134,13 +154,12 @@ def _request(number: int, line: RequestLine, abort: int | None, scenario: Scenar
     length = line.stop.at + 1 if line.stop is not None else line.max_tokens
     if stops and length < line.min_tokens:
         length = line.max_tokens + 1
-    spec = scenario.spec
-    accept = _chances(line.accept[0], spec.k) or (0.0,) if spec is not None and line.accept else ()
     return Request(
         id=number,
         handle="r",
         stage=nodes.StageRef(ENGINE),
-        prompt_tokens=Number(float(line.prompt)),
+        prompt_tokens=Number(float(line.prompt - (line.continues.len if line.continues else 0))),
+        follows=None if line.continues is None else "r",
         output_tokens=Number(float(length)),
         max_tokens=Number(float(line.max_tokens)) if stops else None,
         min_tokens=Number(float(line.min_tokens)) if stops and line.min_tokens else None,
@@ -149,5 +168,4 @@ def _request(number: int, line: RequestLine, abort: int | None, scenario: Scenar
         if line.prefix_group is None
         else Prefix(Number(float(line.prefix_group)), Number(float(line.prefix_len))),
         abort_after=None if abort is None else Number(float(abort - line.t)),
-        accept=tuple(Number(chance) for chance in accept),
     )
