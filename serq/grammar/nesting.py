@@ -10,6 +10,9 @@ from serq.ir.limits import MAX_DEPTH
 from serq.source import Diagnostic, SourceFile, Span
 
 _CHAINS: Final = frozenset({"or_", "and_", "add", "mul"})
+_OTHERS: Final = frozenset(
+    {"conditional", "comparison", "prefixed", "power", "parenthesised", "draw", "call", "aggregate"}
+)
 
 
 def too_deep(source: SourceFile, tree: Tree[Token]) -> Diagnostic | None:
@@ -22,7 +25,10 @@ def too_deep(source: SourceFile, tree: Tree[Token]) -> Diagnostic | None:
         node, blocks, depth = stack.pop()
         if node.data == "block":
             blocks, depth = blocks + 1, 0
-        depth += 1 + (len(node.children) // 2 if node.data in _CHAINS else 0)
+        if node.data in _CHAINS:
+            depth += len(node.children) // 2
+        elif node.data in _OTHERS:
+            depth += 1
         if blocks > MAX_DEPTH or depth > MAX_DEPTH:
             what = "blocks" if blocks > MAX_DEPTH else "expressions"
             span = Span(node.meta.start_pos, node.meta.end_pos)

@@ -55,6 +55,8 @@ class Definition:
 
     node: ast.Definition
     position: int
+    assigned: frozenset[str] | None = None
+    """The attributes that its body assigns, once somebody has asked."""
 
 
 @dataclass
@@ -123,15 +125,18 @@ class Context:
 
     def mark(self, node: N, place: Place, part: str = "") -> N:
         """Remember where an IR node, or a field of it, was written; the innermost place is kept."""
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            self.error(
-                "E216", f"the program has more than {MAX_NODES} nodes once its defs are spliced in", place
-            )
-            raise GivenUpError
+        self.count(place)
         self._alive.append(node)
         self.origins.setdefault((id(node), part), Origin(place, self.calls))
         return node
+
+    def count(self, place: Place) -> None:
+        """Count a node, or a def spliced in; give up where they do not come to an end."""
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            message = f"the program has more than {MAX_NODES} nodes once its defs are spliced in"
+            self.error("E216", message, place)
+            raise GivenUpError
 
     def statement_places(self) -> dict[int, Place]:
         """The places of all statements by number."""

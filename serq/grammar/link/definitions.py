@@ -121,7 +121,11 @@ def check_arguments(
     context: Context, expressions: Expressions, definition: Definition, node: ast.CallStatement, scope: Scope
 ) -> None:
     """Refuse arguments whose value would change between the call and where the body reads it (R-A-011)."""
-    changed = assigned(context, definition.node.body)
+    if not node.arguments:
+        return
+    changed = definition.assigned
+    if changed is None:
+        changed = definition.assigned = assigned(context, definition.node.body)
     name = node.function.text
     for argument in node.arguments:
         if isinstance(argument, ast.Reference) or _names_a_family(context, argument, scope):

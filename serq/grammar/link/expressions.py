@@ -245,6 +245,7 @@ class Expressions:
     ) -> Iterator[Scope]:
         """The scope in which the body of a def is linked for one call."""
         context = self._context
+        context.count(place)
         if definition.position >= context.defs_above:
             raise context.fail(
                 "E303",

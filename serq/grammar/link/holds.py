@@ -37,7 +37,7 @@ def link_hold(linker: Statements, node: ast.Hold, scope: Scope) -> ir.Hold:
     for binding, attribute, seen in bindings.kept:
         statement = ir.Set(attribute, link(binding.value, seen), id=context.statement_id())
         body.append(context.mark(statement, binding.place))
-    linker.block(node.body, bindings.body, body)
+    linker.append(node.body, bindings.body, body)
     cache = None if node.cache is None else link(node.cache, header)
     lease = None
     if node.lease is not None:

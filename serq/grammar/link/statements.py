@@ -43,9 +43,14 @@ class Statements:
             ast.CallStatement: self._call,
         }
 
-    def block(self, node: ast.Block, scope: Scope = GLOBAL, out: Out | None = None) -> ir.Block:
-        """The statements of a block; those that cannot be linked are reported and left out."""
-        out = [] if out is None else out
+    def block(self, node: ast.Block, scope: Scope = GLOBAL) -> ir.Block:
+        """The statements of a block."""
+        out: Out = []
+        self.append(node, scope, out)
+        return tuple(out)
+
+    def append(self, node: ast.Block, scope: Scope, out: Out) -> None:
+        """Append the statements of a block; those that cannot be linked are reported and left out."""
         self._depth += 1
         try:
             if self._depth > MAX_DEPTH:
@@ -55,7 +60,6 @@ class Statements:
                     self._methods[type(statement)](statement, scope, out)
         finally:
             self._depth -= 1
-        return tuple(out)
 
     def _add(self, out: Out, statement: ir.AnyStatement, place: Place) -> None:
         out.append(self.context.mark(statement, place))
@@ -183,7 +187,7 @@ class Statements:
                 "E306", "there is no `server` whose statements `request` could stand for", node.place
             )
         with self.context.at_call((*self.context.calls, node.place), self.context.defs_above):
-            self.block(self.context.server, GLOBAL, out)
+            self.append(self.context.server, GLOBAL, out)
 
     def _call(self, node: ast.CallStatement, scope: Scope, out: Out) -> None:
         definition = definitions.of_statement(self.context, node)
@@ -191,7 +195,7 @@ class Statements:
         assert isinstance(body, ast.Block)
         definitions.check_arguments(self.context, self.expressions, definition, node, scope)
         with self.expressions.splice(definition, node.function, node.arguments, scope, node.place) as inner:
-            self.block(body, inner, out)
+            self.append(body, inner, out)
 
     def lease_unit(self, units: tuple[ir.HoldUnit, ...], pool: ir.PoolRef, place: Place) -> int:
         """Which unit of a hold a `lease` keeps (R-A-092)."""

@@ -113,7 +113,7 @@ class Expressions:
     def _read(self, node: PoolRead | StageRead, moment: Moment, bound: frozenset[str]) -> None:
         ref = node.pool if isinstance(node, PoolRead) else node.stage
         self.reference(ref, moment, bound)
-        if not moment.rights.live:
+        if not moment.rights.live and node.function != "blocksize":
             message = f"{moment.rights.label} reads constants and draws only, not `{node.function}(…)`"
             self._findings.error("E406", message, node)
         target = declared(self._index, ref)
