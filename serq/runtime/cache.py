@@ -72,10 +72,6 @@ class PrefixCache:
         entry = None if session is None else self._live.get(session.number)
         return 0.0 if entry is None else entry.units
 
-    def live_entry(self, session: Session) -> Entry | None:
-        """The live entry of ``session``."""
-        return self._live.get(session.number)
-
     def whole_blocks(self, units: float) -> float:
         """``units`` rounded down to blocks, never negative (R-A-081, R-A-083)."""
         if not units > 0.0:
@@ -87,10 +83,20 @@ class PrefixCache:
     def store(self, session: Session, units: float, now: float) -> Entry:
         """Leave ``units`` as the live entry of ``session``; an older one disappears (R-A-080)."""
         self.drop(session)
+        entry = self._add(session, units, now)
+        self._live[session.number] = entry
+        return entry
+
+    def bury(self, session: Session, units: float, now: float) -> Entry:
+        """Leave ``units`` as an entry that ``session`` does not find again."""
+        entry = self._add(session, units, now)
+        entry.live = False
+        return entry
+
+    def _add(self, session: Session, units: float, now: float) -> Entry:
         self._order += 1
         entry = Entry(session, units, now, self._order)
         self.entries[entry.order] = entry
-        self._live[session.number] = entry
         self.total += units
         return entry
 

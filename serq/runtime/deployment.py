@@ -9,9 +9,10 @@ from serq.errors import RunError
 from serq.ir import nodes
 from serq.runtime.codegen import reading
 from serq.runtime.codegen.model import Model
-from serq.runtime.engine import Engine, grown_allocation
+from serq.runtime.engine import Engine
 from serq.runtime.faults import checked_amount
 from serq.runtime.flows import FlowNetwork, FlowStage
+from serq.runtime.hold import innermost
 from serq.runtime.hold_queue import ChangingKeyQueue, FixedKeyQueue, HoldQueue
 from serq.runtime.pool import Pool, SpillPlan
 from serq.runtime.random import DrawStream, RandomSource
@@ -183,8 +184,9 @@ class Deployment:
         if checked_amount(tokens, f"`run {engine.name}`") > 0.0:
             engine.start(session, tokens, decoding, growing)
             return
-        if growing is not None:
-            grown_allocation(session, growing).hold.resumed = True
+        allocation = None if growing is None else innermost(session, growing)
+        if allocation is not None:
+            allocation.hold.resumed = True
         self._world.wake(session)
 
 

@@ -96,6 +96,7 @@ class Engine(BatchingStage):
                     code="iteration-costs-nothing",
                 )
             cost = 0.0
+        self.scheduler.launch(batch)
         self.iterations += 1
         self._batch = batch
         self._clock.at(self._clock.now + cost, self._end, self.rank + 1)

@@ -58,7 +58,6 @@ class Hold:
         "order",
         "plan",
         "pools",
-        "previous_position",
         "resumed",
         "session",
         "tracked",
@@ -77,8 +76,6 @@ class Hold:
         """Whether tokens were computed or loaded in it: positions are cached, not allocations (R-A-078)."""
         self.resumed = False
         """Whether a growing run of no tokens was executed in it: it had nothing left to compute there."""
-        self.previous_position = session.restart_position
-        """The position at its previous preemption (R-A-079)."""
 
 
 class Lease:

@@ -54,11 +54,11 @@ class Holdings:
                 return False
         first = hold.pools[0]
         first.account(now)
-        if session.restart_position is None:
-            first.queue.join(hold)
-        else:
-            session.restart_position = None
+        if session.restarting:
+            session.restarting = False
             first.queue.rejoin(hold)
+        else:
+            first.queue.join(hold)
         session.waiting_hold = hold
         session.blocked_on = first.queue
         return True
@@ -134,29 +134,32 @@ class Holdings:
                 self._return(allocation)
         session.holds.pop()
         session.a_computed = 0.0
+        if session.preempted_at:
+            for pool in hold.pools:
+                session.preempted_at.pop(pool, None)
         self._host.pump()
 
     def _return(self, allocation: Allocation, preempted: bool = False) -> None:
-        """Give ``allocation`` back under the `cache` clause of its hold (R-A-081).
+        """Give ``allocation`` back under the `cache` clause of its hold, which sees it gone (R-A-081).
 
         A hold that found all its tokens in the cache and is preempted before the next one has positions
         too, although nothing was computed in it: its slots are not prefixes (R-A-079).
         """
+        now = self._clock.now
         hold = allocation.hold
-        pool = allocation.pool
-        kept = 0.0
-        if hold.plan.keep is not None:
-            wanted = hold.plan.keep(hold.session)
-            by_position = hold.tracked or (preempted and hold.resumed)
-            there = allocation.position if by_position else allocation.units
-            kept = pool.cache.whole_blocks(there if wanted > there else wanted)
-        pool.give_back(allocation, kept, self._clock.now)
+        allocation.pool.give_back(allocation, now)
+        there = allocation.position if hold.tracked else allocation.units
+        if preempted and hold.resumed:
+            there = min(there, allocation.position)
+        wanted = 0.0 if hold.plan.keep is None else hold.plan.keep(hold.session)
+        allocation.pool.keep(hold.session, there if wanted > there else wanted, now)
 
     def release(self, session: Session, pool: Pool) -> None:
         """`release`: the innermost hold's units, else the oldest lease; then retry everybody (R-A-091)."""
         allocation = innermost(session, pool)
         if allocation is not None:
             self._return(allocation)
+            session.preempted_at.pop(pool, None)
         else:
             for lease in session.leases:
                 if lease.allocation.pool is pool:
@@ -164,14 +167,12 @@ class Holdings:
                     break
         self._host.pump()
 
-    def abandon(self, session: Session) -> bool:
-        """Give back everything of a session that ends (R-A-088). Returns whether holds were open."""
-        had_holds = bool(session.holds)
+    def abandon(self, session: Session) -> None:
+        """Give back everything of a session that ends: holds from the innermost, then leases (R-A-088)."""
         while session.holds:
             self._return_all(session.holds.pop())
         while session.leases:
             self._end_lease(session, session.leases[0])
-        return had_holds
 
     def _return_all(self, hold: Hold, preempted: bool = False) -> None:
         for allocation in hold.allocations:
@@ -257,6 +258,8 @@ class Holdings:
 
         Raises Preempted where the victim is running now: its own `grow` failed, and its code unwinds.
         """
+        if victim.waiting_hold is not None:
+            victim.waiting_hold.pools[0].account(self._clock.now)
         if victim.blocked_on is not None:
             victim.blocked_on.withdraw(victim)
             victim.blocked_on = None
@@ -270,17 +273,23 @@ class Holdings:
             self._return_all(victim.holds.pop(), preempted=True)
         victim.ready = False
         victim.a_computed = position
-        victim.restart_position = position
+        victim.restarting = True
         self._host.preempt(victim, depth)
 
     @staticmethod
     def _count_preemption(victim: Session, allocation: Allocation) -> None:
-        """`preemptions`, and `stuck` for a hold that got no further than the last time (R-A-079, R-B-050)."""
-        figures = allocation.pool.figures
+        """`preemptions`, and `stuck` for a session that got no further than the last time (R-A-079).
+
+        A session counts as stuck once, where it first was (R-B-050).
+        """
+        pool = allocation.pool
+        figures = pool.figures
         figures.preemptions += 1
-        previous = allocation.hold.previous_position
-        if previous is not None and allocation.position <= previous:
-            figures.stuck.add(victim.number)
+        previous = victim.preempted_at.get(pool)
+        victim.preempted_at[pool] = allocation.position
+        if previous is not None and allocation.position <= previous and not victim.stuck:
+            victim.stuck = True
+            figures.stuck += 1
 
     # --- other statements -------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil, isfinite, nan
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ class PoolFigures:
     preemptions: int = 0
     spills: int = 0
     rejected: int = 0
-    stuck: set[int] = field(default_factory=set)
+    stuck: int = 0
 
 
 class Pool:
@@ -127,8 +127,8 @@ class Pool:
         self.holders[session] = self.holders.pop(session, 0) + 1
         self.holder_count += 1
 
-    def give_back(self, allocation: Allocation, kept: float, now: float) -> None:
-        """Return ``allocation``; ``kept`` units of it stay as the live entry of its session (R-A-081).
+    def give_back(self, allocation: Allocation, now: float) -> None:
+        """Return ``allocation``.
 
         All holder records of the session go with it, those of its other allocations here too (R-A-030).
         """
@@ -139,6 +139,10 @@ class Pool:
         self.holder_count -= self.holders.pop(session, 0)
         if self.holder_count == 0 and not isfinite(self.used):
             self.used = 0.0
+
+    def keep(self, session: Session, units: float, now: float) -> None:
+        """``session`` gave something back here, and whole blocks of ``units`` of it stay cached (R-A-080)."""
+        kept = self.cache.whole_blocks(units)
         if kept > 0.0:
             self.cache.store(session, kept, now)
         self.cache.remember(session)
@@ -193,8 +197,9 @@ class Pool:
         spill.send(work)
 
     def receive(self, entry: Entry, units: float, now: float) -> None:
-        """Add a spilled piece to the live entry of its session here, evicting others for it.
+        """Add a spilled piece of ``entry`` to the live entry of its session here, evicting others for it.
 
+        A piece of what its session no longer finds stays dead here.
         A piece that no eviction can make room for is lost; so is one that would come back to a pool that
         is itself evicting.
         """
@@ -203,8 +208,10 @@ class Pool:
         self._make_room(units, now)
         self.account(now)
         session = entry.session
-        mine = self.cache.live_entry(session)
-        self.cache.store(session, units + (0.0 if mine is None else mine.units), now)
+        if entry.live:
+            self.cache.store(session, units + self.cache.amount_of(session), now)
+        else:
+            self.cache.bury(session, units, now)
         self.cache.remember(session)
 
     # --- preemption -------------------------------------------------------------------------------------
@@ -266,5 +273,5 @@ class Pool:
             preemptions=figures.preemptions,
             spills=figures.spills,
             rejected=figures.rejected,
-            stuck=len(figures.stuck),
+            stuck=figures.stuck,
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from serq.runtime.hold import Hold, Lease
+    from serq.runtime.pool import Pool
     from serq.runtime.random import DrawStream
     from serq.runtime.serving.sent_request import SentRequest
 
@@ -49,14 +50,16 @@ class Session:
         "leases",
         "live",
         "number",
+        "preempted_at",
         "ready",
         "request_count",
         "requests",
-        "restart_position",
+        "restarting",
         "row",
         "rows_end",
         "statement_count",
         "statements",
+        "stuck",
         "turn",
         "waiting_hold",
         "wakes",
@@ -84,8 +87,12 @@ class Session:
         self.request_count = 0
         self.admission: float = inf
         """Number of the latest admission; infinite before the first (R-B-022)."""
-        self.restart_position: float | None = None
-        """Set between a preemption and the hold that joins again: the position it had."""
+        self.restarting = False
+        """Set between a preemption and the hold that joins again."""
+        self.preempted_at: dict[Pool, float] = {}
+        """The position at the latest preemption, by pool; forgotten when a hold gives it back (R-A-079)."""
+        self.stuck = False
+        """Whether it was preempted twice at the same position (R-A-079)."""
         self.turn = 0
         """How many `turn;` were executed."""
         self.row = 0

@@ -196,7 +196,7 @@ class SharedStation(Station):
             self._next.cancel()
             self._next = None
         if not self.number:
-            self._virtual = self._rate = 0.0
+            self._rate = 0.0
             return
         present = float(self.number)
         rate = self._capacity(present) / present
@@ -209,7 +209,7 @@ class SharedStation(Station):
 
     def _due(self, job: Job) -> None:
         self._advance()
-        self._virtual = job.finish
+        self._virtual = max(self._virtual, job.finish)
         self._next = None
         self._finish(job)
 

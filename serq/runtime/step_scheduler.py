@@ -1,7 +1,7 @@
 """The scheduler of a `step` stage, literally: a walk over the residents, then admission (R-B-020 to R-B-050).
 
 It decides, and knows no clock: the engine asks it for a batch, prices the batch, and tells it when the batch
-is done. Deciding twice in the same state decides the same.
+is launched and when it is done. Deciding twice in the same state decides the same.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class StepScheduler:
     queues: list[Pool] = field(default_factory=list)
     """Pools whose waiting lines this engine serves, in the order of declaration (R-B-043)."""
     _forming: TokenBatch | None = None
+    _budget: float = 0.0
     _left: float = 0.0
     _shown_left: float = 0.0
     _chunk: float = inf
@@ -98,7 +99,7 @@ class StepScheduler:
         """Decide the next iteration in the present state; None if it would do nothing (R-B-020, R-B-031)."""
         rules = self.rules
         totals = self._totals(rules.order_reads)
-        self._left = self._shown_left = self.budget(totals)
+        self._left = self._shown_left = self._budget = self.budget(totals)
         self._chunk = self._evaluate_chunk(totals)
         batch = self._forming = TokenBatch()
         preemptions = self.memory.preemptions
@@ -117,7 +118,7 @@ class StepScheduler:
         self._total_up(batch)
         return batch
 
-    def budget(self, totals: TokenBatch | None = None) -> float:
+    def budget(self, totals: TokenBatch) -> float:
         """The token budget of an iteration now; NaN counts as unlimited (R-B-025)."""
         function = self.rules.budget
         if function is None:
@@ -125,7 +126,7 @@ class StepScheduler:
         if self._evaluating:
             raise RunError("the budget of an engine reads its own `budget_left`", code="budget-reads-itself")
         self._evaluating = True
-        budget = function(self._totals(self.rules.order_reads) if totals is None else totals)
+        budget = function(totals)
         self._evaluating = False
         return inf if isnan(budget) else budget
 
@@ -222,13 +223,14 @@ class StepScheduler:
     # --- admission --------------------------------------------------------------------------------------
 
     def _admit(self, batch: TokenBatch, preemptions: int) -> None:
-        """Admit heads of the queues while budget is left; the first that does not fit ends it (R-B-040)."""
-        for pool in self.queues:
-            while len(pool.queue):
-                if not self._left > 0.0 or self.memory.preemptions != preemptions:
-                    return
-                if not self._admit_head(pool, batch):
-                    return
+        """Admit heads while budget is left: always of the first queue that has one (R-B-040, R-B-043).
+
+        The first head that does not fit ends it, and so does a preemption.
+        """
+        while self._left > 0.0 and self.memory.preemptions == preemptions:
+            pool = next((pool for pool in self.queues if len(pool.queue)), None)
+            if pool is None or not self._admit_head(pool, batch):
+                return
 
     def _admit_head(self, pool: Pool, batch: TokenBatch) -> bool:
         """Admit one session, let it run until it blocks, and serve it if it came here (R-B-041).
@@ -238,20 +240,37 @@ class StepScheduler:
         """
         exclusive = self.rules.exclusive_prefill
         if exclusive:
-            self._shown_left = self._left + _tokens(batch)
+            self._shown_left = self._budget
         session = self.memory.try_head(pool)
         self._shown_left = self._left
         if session is None:
             return False
         self._newcomers.clear()
         self.resume(session)
-        newcomers = self._newcomers.copy()
-        takeover = exclusive and any(not run.decoding for run in newcomers)
-        if takeover:
-            self._left += _tokens(batch)
-            batch.served.clear()
-        self._serve(newcomers, batch)
-        return not takeover
+        for run in self._newcomers.copy():
+            if not exclusive or run.decoding:
+                self._serve([run], batch)
+            elif self._take_over(run, batch):
+                return False
+        return True
+
+    def _take_over(self, newcomer: TokenRun, batch: TokenBatch) -> bool:
+        """Serve ``newcomer`` alone and from the whole budget; without tokens for it all stays (R-B-038).
+
+        Decodes that it displaces keep what they have grown.
+        """
+        tentative, left = batch.served, self._left
+        batch.served, self._left = [], self._budget
+        self._serve([newcomer], batch)
+        if batch.served:
+            return True
+        for run in tentative:
+            if run.schedulable:
+                batch.served.append(run)
+            else:
+                left += run.tokens
+        self._left = self._shown_left = left
+        return False
 
     # --- totals and the end -----------------------------------------------------------------------------
 
@@ -279,21 +298,26 @@ class StepScheduler:
                 batch.attention += n * (position + n / 2.0)
         batch.tokens, batch.prefilled, batch.decoders = tokens, prefilled, float(decoders)
 
+    @staticmethod
+    def launch(batch: TokenBatch) -> None:
+        """``batch`` is under way: positions advance now; a run preempted meanwhile keeps them (R-B-044)."""
+        for run in batch.served:
+            allocation = run.growing
+            if allocation is not None:
+                allocation.position += run.tokens
+                if not run.advanced:
+                    run.advanced = allocation.hold.tracked = True
+
     def update(self, batch: TokenBatch) -> list[TokenRun]:
         """Apply the tokens of ``batch``, which is done. Returns finished runs in service order (R-B-028).
 
-        A run that was preempted since keeps nothing of it.
+        A run that was preempted since is gone.
         """
         finished = []
         for run in batch.served:
             if not run.schedulable:
                 continue
             run.remaining -= run.tokens
-            allocation = run.growing
-            if allocation is not None:
-                allocation.position += run.tokens
-                if not run.advanced:
-                    run.advanced = allocation.hold.tracked = True
             if run.remaining <= _DONE:
                 finished.append(run)
         for run in finished:
@@ -304,10 +328,3 @@ class StepScheduler:
 
 def _by_admission(run: TokenRun) -> tuple[float, int]:
     return (run.admission, run.order)
-
-
-def _tokens(batch: TokenBatch) -> float:
-    total = 0.0
-    for run in batch.served:
-        total += run.tokens
-    return total

@@ -38,7 +38,7 @@ class TokenRun:
         self.tokens = 0.0
         """Tokens of the iteration that is formed or under way."""
         self.advanced = False
-        """Whether tokens of it are computed."""
+        """Whether tokens of it were ever under way."""
         self.schedulable = True
         """False while it waits for memory, and once it is gone."""
         self.growing: Allocation | None = None

@@ -112,14 +112,12 @@ class World:
             )
 
     def _end(self, session: Session) -> None:
-        """The session is over: it gives everything back (R-A-088)."""
-        had_holds = self.holdings.abandon(session)
+        """The session is over: it gives everything back (R-A-088). Others get it when the instant settles."""
+        self.holdings.abandon(session)
         session.live = False
         self._account_live()
         self.live -= 1
         self.ended += 1
-        if had_holds:
-            self.pump()
         self.on_session_end(session)
 
     # --- one instant ------------------------------------------------------------------------------------
@@ -188,7 +186,7 @@ class World:
             elif stage.changed:
                 clock.rank = stage.rank if alone else 0
                 stage.plan()
-        clock.rank = 2 * self.stage_count
+        clock.rank = 2 * self.stage_count if alone else 0
         for stage in self.reacting:
             if isinstance(stage, SharedStation) and stage.changed:
                 stage.plan()
