@@ -34,7 +34,7 @@ STARTS: Final = {key: frozenset(word.upper() for word in words) for key, (_, wor
 AFTER_BLOCK: Final = frozenset({"ELSE", "CACHE", "LEASE", "SEMICOLON"})
 """What goes on with a statement behind its block."""
 
-_ALL_STARTS: Final = frozenset().union(*STARTS.values())
+ALL_STARTS: Final = frozenset().union(*STARTS.values())
 _PUNCTUATION: Final = {
     "SEMICOLON": ";",
     "COMMA": ",",
@@ -88,7 +88,7 @@ class Situation:
     @property
     def misses_semicolon(self) -> bool:
         """Whether a `;` was forgotten: it would fit, and what stands here begins something new."""
-        begins = self.starts_line or self.token.type in _ALL_STARTS | {"RBRACE"}
+        begins = self.starts_line or self.token.type in ALL_STARTS | {"RBRACE"}
         return "SEMICOLON" in self.accepted and begins
 
 

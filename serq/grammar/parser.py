@@ -162,9 +162,14 @@ class _Parser:
         self._parsed.skipped.update(str(token) for token in tokens)
 
     def _skip(self, placeholder: str) -> None:
-        """Pass over the rest of what cannot be read: to its `;`, its closing brace, or a fresh start."""
+        """Pass over the rest of what cannot be read: to its `;`, its closing brace, or a fresh start.
+
+        What follows and begins something else than can stand here has the same cause, such as a brace too
+        many, and is passed over as well.
+        """
         starts = expected.STARTS[placeholder]
         top_level = placeholder == "BAD_ITEM"
+        strayed = expected.ALL_STARTS - starts | ({"RBRACE"} if top_level else set())
         depth = 0
         first = self._next
         while (token := self._tokens[self._next]).type != "$END":
@@ -182,7 +187,7 @@ class _Parser:
             ended = token.type == "SEMICOLON" or (
                 token.type == "RBRACE" and self._tokens[self._next].type not in expected.AFTER_BLOCK
             )
-            if ended and depth == 0:
+            if ended and depth == 0 and self._tokens[self._next].type not in strayed:
                 return
 
     def _indentation(self, token: Token) -> int:

@@ -88,6 +88,21 @@ def test_a_stray_brace_does_not_end_the_reading() -> None:
     assert found("session { end; } }\nlet a = ghost;") == [("E110", "1:18"), ("E201", "2:9")]
 
 
+def test_what_a_brace_too_many_puts_in_the_wrong_place_is_told_once() -> None:
+    assert found("session {\n  turn; }\n  end;\n  turn;\n}\nlet a = ghost;\n") == [
+        ("E111", "3:3"),
+        ("E201", "6:9"),
+    ]
+    assert found("workload {\n  init }\n    set a = 1;\n    set b = 2;\n  }\n}\n") == [
+        ("E110", "2:8"),
+        ("E111", "3:5"),
+    ]
+
+
+def test_a_role_is_not_missed_where_a_stage_could_not_be_read() -> None:
+    assert found("stage engine : stp { cost 1; }\nsession { prefill 3; }\n") == [("E111", "1:16")]
+
+
 def test_a_text_that_is_no_program_is_given_up() -> None:
     words = " ".join(["lorem ipsum dolor sit amet ;"] * 400)
     assert 0 < len(errors(words)) <= 100

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from serq.grammar import ast
 from serq.grammar.link import definitions
-from serq.grammar.link.context import Context, Family
+from serq.grammar.link.context import Context, Family, UnlinkableError
 from serq.grammar.link.expressions import GLOBAL, Expressions
 from serq.grammar.link.holds import link_hold
 from serq.grammar.link.scope import Scope
@@ -171,6 +171,8 @@ class Statements:
         if len(candidates) == 1:
             index = None if where is None else self.expressions.link(where, scope)
             return (self.context.mark(ir.StageRef(candidates[0], index), place),)
+        if not (candidates or self.context.readable):
+            raise UnlinkableError
         form = roles[-1]
         if candidates:
             message = f"several stages play `{form}`: {', '.join(f'`{name}`' for name in candidates)}"
