@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
+from serq.results.engines import EngineFigures, Latency
 from serq.results.statistics import Summary
-from serq.runtime.records import PoolRow, Series, StageRow
+from serq.runtime.records import PoolRow, Records, Series, StageRow
+from serq.runtime.request_records import FINISH_REASONS, EngineRow, StepTable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -40,6 +42,73 @@ def stage_frame(rows: Sequence[StageRow]) -> DataFrame:
 def pool_frame(rows: Sequence[PoolRow]) -> DataFrame:
     """One row a pool member, in declaration order."""
     return _frame(PoolRow, rows)
+
+
+def engine_frame(engines: Sequence[EngineFigures]) -> DataFrame:
+    """One row a member of a `vllm` stage, in declaration order; latencies as ``ttft_mean``, …"""
+    import pandas
+
+    rows = [
+        {
+            **{name: getattr(engine.row, name) for name in ("name", "member")},
+            "requests": engine.requests,
+            **{name: getattr(engine.row, name) for name in _ENGINE_FIGURES},
+            **{
+                f"{metric}_{field.name}": getattr(getattr(engine, metric), field.name)
+                for metric in ("ttft", "tpot", "e2e")
+                for field in fields(Latency)
+            },
+        }
+        for engine in engines
+    ]
+    return pandas.DataFrame(rows)
+
+
+_ENGINE_FIGURES = ("steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage")
+
+
+def request_frame(records: Records) -> DataFrame:
+    """The table of requests, indexed by number: places in other tables become names and reasons."""
+    import pandas
+
+    table, engines = records.requests, records.engines
+    columns = {
+        "session": table.session,
+        "turn": table.turn,
+        "handle": table.handle,
+        "stage": [engines[place].name for place in table.engine],
+        "member": [engines[place].member for place in table.engine],
+        "class": table.label,
+        "sent": table.sent,
+        "queued": table.queued,
+        "scheduled": table.scheduled,
+        "first_token": table.first_token,
+        "last_token": table.last_token,
+        "finish": table.finish,
+        "prompt_tokens": table.prompt_tokens,
+        "cached_tokens": table.cached_tokens,
+        "generated": table.generated,
+        "preemptions": table.preemptions,
+        "finish_reason": [FINISH_REASONS[place] for place in table.finish_reason],
+        "first_step": table.first_step,
+        "last_step": table.last_step,
+    }
+    return pandas.DataFrame(columns).rename_axis("request")
+
+
+def step_frame(engines: Sequence[EngineRow]) -> DataFrame:
+    """The steps of all engines: ``stage``, ``member`` and the columns of their tables."""
+    import pandas
+
+    names = [field.name for field in fields(StepTable)]
+    parts = [
+        pandas.DataFrame({name: getattr(engine.table, name) for name in names}).assign(
+            stage=engine.name, member=engine.member
+        )
+        for engine in engines
+    ]
+    columns = ["stage", "member", *names]
+    return pandas.concat(parts)[columns] if parts else pandas.DataFrame(columns=columns)
 
 
 def _frame(kind: type[Any], rows: Sequence[Any]) -> DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from serq.results.statistics import Summary
-from serq.results.tables import Table, notes, observation_table, pool_table, stage_table
+from serq.results.tables import Table, notes, report_tables
 from serq.results.text import headline
 from serq.runtime.records import Records
 from serq.source import Diagnostic
@@ -21,9 +21,8 @@ def _parts(
     records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]
 ) -> Iterator[str]:
     yield f"<p>{escape(headline(records))}</p>"
-    for table in (observation_table(summaries), stage_table(records.stages), pool_table(records.pools)):
-        if table.rows:
-            yield _table(table)
+    for table in report_tables(records, summaries):
+        yield _table(table)
     remarks = [escape(f"note: {note}") for note in notes(summaries, records.pools)]
     remarks += [f"<pre>{escape(warning.render())}</pre>" for warning in warnings]
     if records.stopped is not None:

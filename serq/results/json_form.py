@@ -1,4 +1,4 @@
-"""The report as JSON, in the shape of the base language's report (R-B-118)."""
+"""The report as JSON, in the shape of the base language's report (R-B-118), and the engines if any."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Final
 
+from serq.results.engines import EngineFigures, Latency, engine_figures
 from serq.results.statistics import Summary
 from serq.runtime.records import PoolRow, Records, StageRow
+from serq.runtime.request_records import EngineRow
 
 Plain = int | float | str | None
 
@@ -24,6 +26,13 @@ POOL_FIELDS: Final = (
     *("name", "mean_used", "mean_cached", "mean_queue", "mean_holders", "mean_wait", "admissions"),
     *("evicted_entries", "evicted_units", "preemptions", "spills", "rejected", "stuck"),
 )
+
+ENGINE_FIELDS: Final = (
+    *("name", "member", "steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage"),
+)
+LATENCY_FIELDS: Final = ("mean", "p50", "p99")
+
+Row = Records | Summary | StageRow | PoolRow | EngineRow | Latency
 
 _LARGEST_PLAIN_INTEGER: Final = 10**21
 
@@ -43,9 +52,22 @@ def as_dict(records: Records, summaries: Mapping[str, Summary]) -> dict[str, Any
     out["observes"] = {name: _fields(summary, SUMMARY_FIELDS) for name, summary in summaries.items()}
     out["stages"] = [_fields(row, STAGE_FIELDS) for row in records.stages]
     out["pools"] = [_fields(row, POOL_FIELDS) for row in records.pools]
+    if records.engines:
+        out["engines"] = [_engine(figures) for figures in engine_figures(records)]
     if records.stopped is not None:
         out["stopped"] = records.stopped
     return out
+
+
+def _engine(figures: EngineFigures) -> dict[str, Any]:
+    return {
+        **_fields(figures.row, ENGINE_FIELDS),
+        "requests": figures.requests,
+        "ttft": _fields(figures.ttft, LATENCY_FIELDS),
+        "tpot": _fields(figures.tpot, LATENCY_FIELDS),
+        "e2e": _fields(figures.e2e, LATENCY_FIELDS),
+        "options": {name: plain(value) for name, value in figures.row.options},
+    }
 
 
 def as_json(records: Records, summaries: Mapping[str, Summary]) -> str:
@@ -53,5 +75,5 @@ def as_json(records: Records, summaries: Mapping[str, Summary]) -> str:
     return json.dumps(as_dict(records, summaries), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def _fields(row: Records | Summary | StageRow | PoolRow, names: tuple[str, ...]) -> dict[str, Plain]:
+def _fields(row: Row, names: tuple[str, ...]) -> dict[str, Plain]:
     return {name: plain(getattr(row, name)) for name in names}

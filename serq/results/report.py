@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from serq.errors import UsageError
 from serq.results import dump, frames, html, json_form, text
+from serq.results.engines import engine_figures
 from serq.results.statistics import Summary, summarize
 from serq.runtime.records import Records
 from serq.source import Diagnostic
@@ -56,6 +57,21 @@ class Report:
     def pools(self) -> DataFrame:
         """One row a pool member (R-B-113)."""
         return frames.pool_frame(self.records.pools)
+
+    @cached_property
+    def engines(self) -> DataFrame:
+        """One row a member of a `vllm` stage: its figures since warm-up."""
+        return frames.engine_frame(engine_figures(self.records))
+
+    @cached_property
+    def requests(self) -> DataFrame:
+        """One row a request to a `vllm` stage, in the order of sending, from the start of the run."""
+        return frames.request_frame(self.records)
+
+    @cached_property
+    def steps(self) -> DataFrame:
+        """One row a step of a `vllm` stage, engine after engine, from the start of the run."""
+        return frames.step_frame(self.records.engines)
 
     @property
     def stopped(self) -> str | None:

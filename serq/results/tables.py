@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final
 
+from serq.results.engines import EngineFigures, engine_figures
 from serq.results.statistics import Summary
-from serq.runtime.records import PoolRow, StageRow
+from serq.runtime.records import PoolRow, Records, StageRow
+from serq.runtime.request_records import EngineRow, OptionValue
 
 _ENOUGH_SAMPLES: Final = 40
 """From this many samples on, an observation that was always 0 is worth a note (R-B-118)."""
@@ -27,6 +29,20 @@ def figure(value: float | int) -> str:
     if isinstance(value, int) or (value.is_integer() and abs(value) < 1e15):
         return str(int(value))
     return f"{value:.6g}" if isfinite(value) else "-"
+
+
+def report_tables(records: Records, summaries: Mapping[str, Summary]) -> list[Table]:
+    """The tables of a report that have rows, in the order in which they are shown."""
+    engines = engine_figures(records)
+    tables = (
+        observation_table(summaries),
+        stage_table(records.stages),
+        pool_table(records.pools),
+        engine_table(engines),
+        latency_table(engines),
+        option_table(records.engines),
+    )
+    return [table for table in tables if table.rows]
 
 
 def observation_table(summaries: Mapping[str, Summary]) -> Table:
@@ -74,6 +90,54 @@ def pool_table(rows: Sequence[PoolRow]) -> Table:
     return _member_table("pool", rows, _POOL_COLUMNS, _POOL_INCIDENTS)
 
 
+_ENGINE_COLUMNS: Final = {
+    "steps": "steps",
+    "tokens": "tokens",
+    "preemptions": "preemptions",
+    "prefix_hit_rate": "prefix hit rate",
+    "mean_kv_usage": "mean KV usage",
+}
+
+
+def engine_table(engines: Sequence[EngineFigures]) -> Table:
+    """One row a `vllm` engine: what it did."""
+    name = member_namer([engine.row for engine in engines])
+    rows = (
+        (name(engine.row), figure(engine.requests), *_figures(engine.row, _ENGINE_COLUMNS))
+        for engine in engines
+    )
+    return Table(("engine", "requests ended", *_ENGINE_COLUMNS.values()), tuple(rows))
+
+
+def latency_table(engines: Sequence[EngineFigures]) -> Table:
+    """One row a `vllm` engine: what the requests that ended there saw."""
+    name = member_namer([engine.row for engine in engines])
+    metrics, statistics = ("ttft", "tpot", "e2e"), ("mean", "p50", "p99")
+    rows = (
+        (
+            name(engine.row),
+            *(cell for metric in metrics for cell in _figures(getattr(engine, metric), statistics)),
+        )
+        for engine in engines
+    )
+    return Table(("latency", *(f"{metric} {name}" for metric in metrics for name in statistics)), tuple(rows))
+
+
+def option_table(engines: Sequence[EngineRow]) -> Table:
+    """One row an option, one column a `vllm` stage: every option as it was resolved."""
+    stages = {engine.name: dict(engine.options) for engine in engines}
+    names = dict.fromkeys(name for options in stages.values() for name in options)
+    rows = ((name, *(option_text(options.get(name)) for options in stages.values())) for name in names)
+    return Table(("option", *stages), tuple(rows))
+
+
+def option_text(value: OptionValue) -> str:
+    """An option as the program would write it; a dash where nothing is set."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "-" if value is None else str(value)
+
+
 def _member_table(
     kind: str, rows: Sequence[StageRow] | Sequence[PoolRow], always: dict[str, str], incidents: dict[str, str]
 ) -> Table:
@@ -89,7 +153,7 @@ def _figures(row: object, fields: Iterable[str]) -> list[str]:
     return [figure(getattr(row, field)) for field in fields]
 
 
-def member_namer(rows: Sequence[StageRow] | Sequence[PoolRow]) -> Callable[[Any], str]:
+def member_namer(rows: Sequence[StageRow] | Sequence[PoolRow] | Sequence[EngineRow]) -> Callable[[Any], str]:
     """How to name a row: ``kv[1]`` in a family of several members, else the plain name."""
     families = {row.name for row in rows if row.member > 0}
     return lambda row: f"{row.name}[{row.member}]" if row.name in families else str(row.name)

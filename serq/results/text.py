@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from serq.results.statistics import Summary
-from serq.results.tables import Table, figure, notes, observation_table, pool_table, stage_table
+from serq.results.tables import Table, figure, notes, report_tables
 from serq.runtime.records import Records
 from serq.source import Diagnostic
 
@@ -30,11 +30,9 @@ def _lines(
     records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]
 ) -> Iterator[str]:
     yield headline(records)
-    tables = (observation_table(summaries), stage_table(records.stages), pool_table(records.pools))
-    for table in tables:
-        if table.rows:
-            yield ""
-            yield from _aligned(table)
+    for table in report_tables(records, summaries):
+        yield ""
+        yield from _aligned(table)
     remarks = [f"note: {note}" for note in notes(summaries, records.pools)]
     remarks += [warning.render() for warning in warnings]
     if records.stopped is not None:
