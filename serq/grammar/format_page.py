@@ -116,18 +116,24 @@ class Page:
         return list(takewhile(lambda comment: not comment.newlines, gap.comments))
 
     def _continue_trailing(self, own: Sequence[Comment], column_of_word: int) -> int:
-        """Write the comments that go on under the one at the end of the line; how many they are."""
+        """Write the comments that go on under the one at the end of the line; how many they are.
+
+        They stand under it line by line, and what comes next does not.
+        """
         above = self._comment
-        if above is None:
+        if above is None or not above.to_line_end:
             return 0
-        count = 0
-        for comment in own:
-            under = comment.newlines == 1 and comment.column == above.column != column_of_word
-            if not (under and above.to_line_end and comment.to_line_end):
-                break
+
+        def goes_on(comment: Comment) -> bool:
+            return comment.to_line_end and comment.newlines == 1 and comment.column == above.column
+
+        count = sum(1 for _ in takewhile(goes_on, own))
+        following = own[count].column if count < len(own) else column_of_word
+        if following == above.column:
+            return 0
+        for comment in own[:count]:
             self._end_line(self._indentation)
             self._trail(comment)
-            count += 1
         return count
 
     def _trail(self, comment: Comment) -> None:

@@ -108,6 +108,35 @@ def test_comments_at_line_ends_stand_in_columns() -> None:
     )
 
 
+def test_a_comment_above_code_does_not_go_on_under_another() -> None:
+    becomes(
+        """
+        session { // the session
+                  // and more about it
+          turn; // a turn
+        // the end
+                // of it all
+          end;
+          turn; /* wide */ // narrow
+                           // narrow, too
+          /* far */        end;
+        }
+        """,
+        """
+        session {  // the session
+                   // and more about it
+          turn;  // a turn
+          // the end
+          // of it all
+          end;
+          turn;  /* wide */  // narrow
+                             // narrow, too
+          /* far */ end;
+        }
+        """,
+    )
+
+
 def test_block_comments_move_as_a_whole() -> None:
     becomes(
         """
