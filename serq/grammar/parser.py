@@ -181,7 +181,7 @@ class _Parser:
                     return
                 depth = max(0, depth - 1)
             depth += token.type == "LBRACE"
-            if token.type == "NAME":
+            if str(token).isidentifier():
                 self._parsed.skipped.add(str(token))
             self._next += 1
             ended = token.type == "SEMICOLON" or (
