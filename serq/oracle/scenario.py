@@ -5,7 +5,7 @@ Times and costs are integer microseconds, lengths tokens.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -28,6 +28,9 @@ from serq.runtime.vllm.kv_cache_spec import (
     SlidingWindowSpec,
 )
 
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Size = Annotated[int, msgspec.Meta(ge=1)]
+
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a scenario; a field nobody knows is an error."""
@@ -37,11 +40,11 @@ class Group(_Part, frozen=True):
     """A KV cache group."""
 
     kind: Literal["full", "sliding", "chunked_local", "mamba"]
-    block_size: int | None = None
-    window: int | None = None
-    chunk: int | None = None
+    block_size: Size | None = None
+    window: Size | None = None
+    chunk: Size | None = None
     mode: MambaMode | None = None
-    num_speculative_blocks: int = 0
+    num_speculative_blocks: Count = 0
     name: str = ""
     eagle: bool = False
 
@@ -64,29 +67,29 @@ class Group(_Part, frozen=True):
 
 
 def _needed(value: int | None, message: str) -> int:
-    if value is None or value < 1:
-        raise ValueError(f"{message}, at least 1")
+    if value is None:
+        raise ValueError(message)
     return value
 
 
 class Engine(_Part, frozen=True):
     """The flags of the engine, under vLLM's names."""
 
-    max_num_batched_tokens: int = 2048
-    max_num_scheduled_tokens: int | None = None
-    max_num_seqs: int = 128
-    max_model_len: int = 4096
+    max_num_batched_tokens: Size = 2048
+    max_num_scheduled_tokens: Size | None = None
+    max_num_seqs: Size = 128
+    max_model_len: Size = 4096
     enable_chunked_prefill: bool = True
-    long_prefill_token_threshold: int = 0
+    long_prefill_token_threshold: Count = 0
     policy: Policy = "fcfs"
     async_scheduling: bool = False
     reserve_full_isl: bool = True
     watermark: float = 0.0
     enable_prefix_caching: bool = True
-    num_gpu_blocks: int = 1024
-    prefix_match_unit: int | None = None
-    retention_interval: int | None = None
-    prefill_schedule_interval: int = 1
+    num_gpu_blocks: Size = 1024
+    prefix_match_unit: Size | None = None
+    retention_interval: Count | None = None
+    prefill_schedule_interval: Size = 1
     v2_model_runner: bool = False
     groups: tuple[Group, ...] = (Group("full"),)
 
@@ -95,9 +98,9 @@ class Spec(_Part, frozen=True):
     """Speculative decoding and what the script says about acceptance."""
 
     method: str
-    k: int
-    accept: tuple[int, ...] = (0,)
-    draft_len: tuple[int, ...] | None = None
+    k: Size
+    accept: tuple[Count, ...] = (0,)
+    draft_len: tuple[Count, ...] | None = None
     per_batch_size: tuple[tuple[int, int, int], ...] | None = None
 
 
@@ -112,60 +115,60 @@ class Connector(_Part, frozen=True):
 class Cost(_Part, frozen=True):
     """What a step costs, in microseconds; an empty one costs nothing."""
 
-    base: int = 0
-    per_token: int = 0
-    per_seq: int = 0
+    base: Count = 0
+    per_token: Count = 0
+    per_seq: Count = 0
 
 
 class Stop(_Part, frozen=True):
     """How the output ends: at index ``at`` a stop token, or from there on one token repeated."""
 
     kind: Literal["eos", "token", "repeat"]
-    at: int
-    count: int = 0
+    at: Count
+    count: Count = 0
 
 
 class Continues(_Part, frozen=True):
     """The prompt begins with the first ``len`` tokens of another request's prompt and output."""
 
     id: str
-    len: int
+    len: Count
 
 
 class KV(_Part, frozen=True):
     """What the scripted connector does for a request."""
 
-    ext: int = 0
+    ext: Count = 0
     is_async: bool = msgspec.field(default=False, name="async")
-    delay: int = 0
-    undecided: int = 0
+    delay: Count = 0
+    undecided: Count = 0
     once: bool = False
-    fail: int | None = None
-    send: int | None = None
+    fail: Count | None = None
+    send: Count | None = None
 
 
 class RequestLine(_Part, frozen=True):
     """A request."""
 
     id: str
-    t: int
-    prompt: int
-    max_tokens: int
+    t: Count
+    prompt: Size
+    max_tokens: Size
     priority: int = 0
     prefix_group: int | None = None
-    prefix_len: int = 0
+    prefix_len: Count = 0
     continues: Continues | None = None
     stop: Stop | None = None
-    min_tokens: int = 0
+    min_tokens: Count = 0
     skip_cache: bool = False
     kv: KV | None = None
-    accept: tuple[int, ...] | None = None
+    accept: tuple[Count, ...] | None = None
 
 
 class Event(_Part, frozen=True):
     """Something that happens to the engine besides arrivals."""
 
-    t: int
+    t: Count
     op: Literal["abort", "reset_prefix_cache", "pause"]
     id: str | None = None
     running: bool = False
@@ -216,7 +219,7 @@ class Scenario(_Part, frozen=True):
         if len(set(ids)) != len(ids):
             raise ValueError("two requests have the same id")
         for line in self.requests:
-            _check_request(line, set(ids))
+            _check_request(line, set(ids), self.engine.max_model_len)
         for event in self.events:
             if event.op == "abort" and event.id not in ids:
                 raise ValueError(f"abort of {event.id!r}, which is no request")
@@ -226,9 +229,9 @@ class Scenario(_Part, frozen=True):
             raise ValueError("'accept' and 'draft_len' must not be empty")
 
 
-def _check_request(line: RequestLine, ids: set[str]) -> None:
-    if line.prompt < 1 or line.max_tokens < 1 or line.t < 0:
-        raise ValueError(f"request {line.id!r}: prompt and max_tokens are at least 1, t at least 0")
+def _check_request(line: RequestLine, ids: set[str], max_model_len: int) -> None:
+    if line.prompt > max_model_len:
+        raise ValueError(f"request {line.id!r}: vLLM refuses a prompt longer than max_model_len")
     if line.continues is not None and line.continues.id not in ids:
         raise ValueError(f"request {line.id!r} continues {line.continues.id!r}, which is no request")
     if line.accept == ():

@@ -106,10 +106,11 @@ GOOD: dict[str, Any] = {
         ({"engine": {"enable_chunked_prefill": False, "max_num_batched_tokens": 200}}, "chunked prefill"),
         ({"requests": [{"id": "A", "t": 0, "prompt": 0, "max_tokens": 2}]}, "prompt"),
         ({"requests": [{"id": "A", "t": 0, "prompt": "5", "max_tokens": 2}]}, "prompt"),
+        ({"requests": [{"id": "A", "t": 0, "prompt": 65, "max_tokens": 2}]}, "max_model_len"),
         ({"requests": GOOD["requests"] * 2}, "same id"),
         ({"requests": [{**GOOD["requests"][0], "continues": {"id": "B", "len": 3}}]}, "'B'"),
         ({"events": [{"t": 1, "op": "abort", "id": "Z"}]}, "'Z'"),
-        ({"spec": {"method": "ngram", "k": 0}}, "num_speculative_tokens"),
+        ({"spec": {"method": "ngram", "k": 0}}, "spec.k"),
         ({"requests": 5}, "requests"),
     ],
 )

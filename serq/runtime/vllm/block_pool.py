@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
+from serq.errors import RunError
+
 
 class KVCacheBlock:
     """One block. ``keys`` are the prefix keys under which it can be found, the primary one first.
@@ -105,7 +107,13 @@ class BlockPool:
         return blocks
 
     def get_new_blocks(self, count: int) -> list[KVCacheBlock]:
-        """Take ``count`` blocks from the head of the free list; what they cached is lost (S-092)."""
+        """Take ``count`` blocks from the head of the free list; what they cached is lost (S-092).
+
+        Raises RunError if they are not there: where the demand was underestimated vLLM fails as well.
+        """
+        if count > len(self._free):
+            free = len(self._free)
+            raise RunError(f"{count} KV cache blocks are wanted and {free} are free: vLLM stops here")
         blocks = []
         for _ in range(count):
             _, block = self._free.popitem(last=False)

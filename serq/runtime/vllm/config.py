@@ -147,6 +147,8 @@ class EngineConfig:
             raise ValueError("an engine needs at least one KV cache group")
         if any(group.spec.block_size < 1 for group in self.groups):
             raise ValueError("a block holds at least one token")
+        if any(isinstance(g.spec, MambaSpec) and g.spec.num_speculative_blocks < 0 for g in self.groups):
+            raise ValueError("num_speculative_blocks must not be negative")
         if self.watermark < 0:
             raise ValueError("watermark must not be negative")
         scheduler_block_size, hash_block_size = self.block_sizes

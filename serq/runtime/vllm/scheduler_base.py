@@ -75,7 +75,7 @@ class SchedulerBase:
     # ---- in -----------------------------------------------------------------
 
     def add_request(self, request: Request) -> None:
-        """Take in a new request (S-010)."""
+        """Take in a new request (S-010); its prompt is no longer than ``max_model_len``."""
         self.waiting.add_request(request)
         self.requests[request.request_id] = request
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from serq.errors import RunError
 from serq.runtime.vllm.block_pool import BlockPool, KVCacheBlock
 
 
@@ -121,4 +124,11 @@ def test_reset_is_refused_while_a_block_is_held() -> None:
     blocks.free_blocks(table)
     assert blocks.reset_prefix_cache()
     assert blocks.get_cached_blocks(7, [0]) is None
+    assert blocks.num_free_blocks == 5
+
+
+def test_more_blocks_than_there_are_is_an_error() -> None:
+    blocks = pool()
+    with pytest.raises(RunError, match="6 KV cache blocks are wanted and 5 are free"):
+        blocks.get_new_blocks(6)
     assert blocks.num_free_blocks == 5
