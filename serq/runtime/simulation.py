@@ -239,7 +239,7 @@ class Simulation:
             series=self._series,
             stages=[stage.row(span) for stage in stages],
             pools=[pool.row(span) for pool in world.pools],
-            warnings=[*self._warnings(), *serving.warnings(engines)],
+            warnings=[*self._warnings(), *serving.warnings(now)],
             engines=engines,
             requests=serving.requests,
             stopped=stopped,

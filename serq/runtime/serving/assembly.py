@@ -14,6 +14,7 @@ from serq.runtime.serving.engine import EngineParts, VllmEngine
 from serq.runtime.serving.engine_log import EngineLog
 from serq.runtime.serving.options import resolve
 from serq.runtime.serving.schedulers import create_scheduler
+from serq.runtime.serving.starvation import starvation_warning
 from serq.runtime.stage import Waker
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.tokens import PrefixHasher
@@ -82,9 +83,14 @@ class EngineAssembly:
         for engine in self.engines:
             engine.check_stall()
 
-    def warnings(self, rows: list[EngineRow]) -> list[Diagnostic]:
+    def warnings(self, now: float) -> list[Diagnostic]:
         """What the engines made look unintended."""
-        return [
+        starvation = [
+            warning
+            for number, engine in enumerate(self.engines)
+            for warning in starvation_warning(self.requests, number, f"{engine!r}", engine.name, now)
+        ]
+        return starvation + [
             Diagnostic(
                 "engine-stalled",
                 f"{engine.number} request(s) wait at `{engine!r}`, which cannot schedule any of them",
