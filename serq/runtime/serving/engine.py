@@ -178,6 +178,10 @@ class VllmEngine(BatchingStage):
         config, acceptance = self.resolved.config, self.resolved.acceptance
         outputs = self.core.finish(model_output(done.step, config, acceptance, self._sent), now)
         self.log.step_ended(done)
+        if (
+            done.step.preempted_req_ids
+        ):  # nobody is admitted in a step that preempts, the next one may (S-044)
+            self.core.wake()
         for share in done.step.scheduled.values():
             if not share.is_decode:
                 sent = self._sent.get(share.request.request_id)
