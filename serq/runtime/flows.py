@@ -156,13 +156,14 @@ class FlowNetwork:
             self._next = None
         first: Flow | None = None
         soonest = inf
+        now = self._clock.now
         for flow in self._flows:
-            left = max(flow.remaining, 0.0) / flow.rate if flow.rate > 0.0 else inf
-            if left < soonest:
-                first, soonest = flow, left
+            end = now + max(flow.remaining, 0.0) / flow.rate if flow.rate > 0.0 else inf
+            if end < soonest:
+                first, soonest = flow, end
         if first is not None:
             ending = first
-            self._next = self._clock.at(self._clock.now + soonest, lambda: self._finish(ending))
+            self._next = self._clock.at(soonest, lambda: self._finish(ending))
 
     def _fill(self) -> None:
         """Progressive filling: raise all rates together; a stage that is full freezes its flows (R-B-061)."""
