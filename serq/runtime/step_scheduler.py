@@ -98,7 +98,7 @@ class StepScheduler:
     def schedule(self) -> TokenBatch | None:
         """Decide the next iteration in the present state; None if it would do nothing (R-B-020, R-B-031)."""
         rules = self.rules
-        totals = self._totals(rules.order_reads)
+        totals = self._totals(rules.order_reads) if rules.order_reads else _NO_TOTALS
         self._left = self._shown_left = self._budget = self.budget(totals)
         self._chunk = self._evaluate_chunk(totals)
         batch = self._forming = TokenBatch()
@@ -228,8 +228,12 @@ class StepScheduler:
         The first head that does not fit ends it, and so does a preemption.
         """
         while self._left > 0.0 and self.memory.preemptions == preemptions:
-            pool = next((pool for pool in self.queues if len(pool.queue)), None)
-            if pool is None or not self._admit_head(pool, batch):
+            for pool in self.queues:
+                if len(pool.queue):
+                    break
+            else:
+                return
+            if not self._admit_head(pool, batch):
                 return
 
     def _admit_head(self, pool: Pool, batch: TokenBatch) -> bool:
@@ -280,23 +284,25 @@ class StepScheduler:
         reads = self.rules.cost_reads
         memory = "kv_decode" in reads or "kv_prefill" in reads
         attention = "attention" in reads
-        tokens = prefilled = 0.0
+        tokens = prefilled = units = kv_decode = 0.0
         decoders = 0
         for run in batch.served:
             n = run.tokens
             tokens += n
+            if memory:
+                held = run.held
+                units = held.units if held is not None and not run.others else run.memory_units()
             if run.decoding:
                 decoders += 1
-                if memory:
-                    batch.kv_decode += run.memory_units()
+                kv_decode += units
                 continue
             prefilled += n
-            if memory:
-                batch.kv_prefill += run.memory_units()
+            batch.kv_prefill += units
             if attention:
                 position = 0.0 if run.growing is None else run.growing.position
                 batch.attention += n * (position + n / 2.0)
         batch.tokens, batch.prefilled, batch.decoders = tokens, prefilled, float(decoders)
+        batch.kv_decode = kv_decode
 
     @staticmethod
     def launch(batch: TokenBatch) -> None:
@@ -324,6 +330,10 @@ class StepScheduler:
             self.residents.remove(run)
             run.schedulable = False
         return finished
+
+
+_NO_TOTALS = TokenBatch()
+"""Totals that nobody reads."""
 
 
 def _by_admission(run: TokenRun) -> tuple[float, int]:
