@@ -47,6 +47,11 @@ class Entry:
         """The session whose attributes an eviction key reads."""
         return self.session if self.remembered is None else self.remembered.now
 
+    @property
+    def finder(self) -> Session | None:
+        """The session that could find entries of its own again; nobody once it has ended."""
+        return self.session if self.session.live else None
+
     def waiting(self) -> float:
         """1 if the session of this entry waits for a hold (`waiting`, R-A-032)."""
         return 0.0 if self.session.waiting_hold is None else 1.0

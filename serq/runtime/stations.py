@@ -101,7 +101,7 @@ class DelayStation(Station):
         now = self._clock.now
         total = 0.0
         for job in self.jobs:
-            total += job.finish - now
+            total += job.work - (now - job.started)
         return total
 
 
@@ -146,7 +146,7 @@ class FifoStation(Station):
         now = self._clock.now
         total = 0.0
         for job in self.jobs:
-            total += job.finish - now if job in self._serving else job.work
+            total += job.work - (now - job.started) if job in self._serving else job.work
         return total
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from math import inf, isnan
 from typing import Protocol
 
-from serq.errors import RunError
 from serq.runtime.hold import Allocation
 from serq.runtime.pool import Pool
 from serq.runtime.session import Session
@@ -69,7 +68,6 @@ class StepScheduler:
     _shown_left: float = 0.0
     _chunk: float = inf
     _newcomers: list[TokenRun] = field(default_factory=list)
-    _evaluating: bool = False
 
     # --- residents --------------------------------------------------------------------------------------
 
@@ -123,11 +121,7 @@ class StepScheduler:
         function = self.rules.budget
         if function is None:
             return inf
-        if self._evaluating:
-            raise RunError("the budget of an engine reads its own `budget_left`", code="budget-reads-itself")
-        self._evaluating = True
         budget = function(totals)
-        self._evaluating = False
         return inf if isnan(budget) else budget
 
     def budget_left(self) -> float:

@@ -46,13 +46,15 @@ class Scope:
     """What an expression may read at its moment (R-A-032), as Python text.
 
     ``parameters`` are the Python names that the text may mention; ``variables`` says what each context
-    variable is; ``session`` names the session whose attributes are read (None: nobody's, they read 0);
+    variable is; ``session`` names the session whose attributes are read (None: nobody's, they read 0),
+    ``holder`` the one whose cache entries are, where that is another;
     ``draws`` is the stream of its draws.
     """
 
     parameters: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     session: str | None = None
+    holder: str | None = None
     draws: str | None = None
 
 
@@ -184,7 +186,7 @@ class Expressions:
 
     def _pool_read(self, expr: nodes.PoolRead, scope: Scope) -> Code:
         pool = self.pool(expr.pool, scope)
-        session = scope.session or "None"
+        session = scope.holder or scope.session or "None"
         texts = {
             "used": f"{pool}.used",
             "free": f"{pool}.free()",

@@ -31,6 +31,7 @@ _ENTRY: Final = Scope(
         "waiting": "entry.waiting()",
     },
     session="entry.owner",
+    holder="entry.finder",
     draws="draws",
 )
 _WAITING: Final = Scope(

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+import serq
+from serq.errors import DataError, RunError
+from serq.runtime.simulation import simulate
+from serq.runtime.trace import Trace
+
+REPLAY = """
+stage d : delay;
+workload {{ arrive {arrive}; trace "unused.csv" {order}; }}
+session {{ loop {{ turn; observe x = new; branch (more) {{ run d (think); }} else {{ end; }} }} }}
+run {{ horizon 50; {run} }}
+"""
+
+
+def trace(times: list[float] | None = None) -> Trace:
+    """Three sessions of 2, 1 and 1 turns, with 10, 11, 20 and 30 new tokens."""
+    corpus = Trace()
+    for turns in ([(10, 1, 2), (11, 2, 2)], [(20, 3, 2)], [(30, 4, 2)]):
+        for new, out, think in turns:
+            corpus.add_turn(new, out, think)
+        corpus.close_session()
+    if times is not None:
+        corpus.times = corpus.new[:0]
+        corpus.times.extend(times)
+    return corpus
+
+
+def replay(
+    arrive: str, corpus: Trace, *, order: str = "ordered", run: str = ""
+) -> tuple[list[float], list[float]]:
+    program = serq.compile(source=REPLAY.format(arrive=arrive, order=order, run=run))
+    series = simulate(program.ir, trace=corpus).series["x"]
+    return series.values, series.times
+
+
+def test_traced_sessions_arrive_at_their_own_times_in_the_order_of_time() -> None:
+    """The file is not in that order; the first arrives at 0, and time runs twice as fast."""
+    values, times = replay("trace (2)", trace([9.0, 5.0, 7.0]))
+    assert values == [20.0, 30.0, 10.0, 11.0]
+    assert times == [0.0, 1.0, 2.0, 4.0]
+
+
+def test_a_limit_stops_a_traced_workload_early() -> None:
+    values, _ = replay("trace (1)", trace([9.0, 5.0, 7.0]), run="arrivals 2;")
+    assert values == [20.0, 30.0]
+
+
+def test_a_trace_without_times_cannot_be_followed() -> None:
+    with pytest.raises(DataError, match="times"):
+        replay("trace (1)", trace())
+
+
+def test_an_unordered_replay_draws_sessions_of_the_corpus() -> None:
+    values, _ = replay("batch(60)", trace(), order="")
+    assert set(values) == {10.0, 11.0, 20.0, 30.0}
+    assert values.count(10.0) == values.count(11.0)
+
+
+def test_a_program_that_replays_needs_its_trace() -> None:
+    program = serq.compile(source=REPLAY.format(arrive="batch(1)", order="ordered", run=""))
+    with pytest.raises(DataError, match="none was given"):
+        simulate(program.ir)
+
+
+def test_gaps_must_be_positive() -> None:
+    source = "workload { arrive renewal(~uniform(0, 1) < 0.5 ? 1 : 0); } run { horizon 99; }"
+    with pytest.raises(RunError) as raised:
+        serq.run(serq.compile(source=source))
+    assert raised.value.code == "gap-not-positive"
+
+
+def test_the_same_seed_gives_the_same_run_and_another_one_another() -> None:
+    source = "workload { arrive poisson(1); } session { observe x = now + ~exp(1); } run { horizon 30; }"
+    program = serq.compile(source=source).ir
+    first, again, other = (simulate(program, seed=seed).series["x"].values for seed in (7, 7, 8))
+    assert first == again != other
+
+
+def test_settings_given_to_the_run_replace_the_program_s() -> None:
+    source = (
+        "workload { arrive renewal(~det(1)); } session { observe x = now; } run { horizon 30; warmup 4; }"
+    )
+    run = simulate(serq.compile(source=source).ir, horizon=6, warmup=2)
+    assert run.series["x"].times == [2.0, 3.0, 4.0, 5.0, 6.0]
+    assert (run.end, run.warmup, run.arrivals, run.ended) == (6, 2, 6, 5)
