@@ -26,7 +26,12 @@ _OPERATORS: dict[type, Any] = {
     **{ast.Gt: ">", ast.Lt: "<", ast.Eq: "==", ast.GtE: ">=", ast.LtE: "<="},
 }
 _ids = count()
-_sites = count()
+_sites = {"next": 0}
+
+
+def first_site() -> None:
+    """Number the draws of the next program from 0, as the linker does."""
+    _sites["next"] = 0
 
 
 def E(text: str | float) -> nodes.Expr:
@@ -53,7 +58,8 @@ def _expr(node: ast.expr) -> nodes.Expr:
 
 def _call(name: str, arguments: list[ast.expr]) -> nodes.Expr:
     if name in DISTRIBUTIONS:
-        return nodes.Draw(DISTRIBUTIONS[name], tuple(map(_expr, arguments)), next(_sites))  # type: ignore[arg-type]
+        _sites["next"] += 1
+        return nodes.Draw(DISTRIBUTIONS[name], tuple(map(_expr, arguments)), _sites["next"] - 1)  # type: ignore[arg-type]
     if name == "reusable":
         return nodes.Reusable(ref(ast.unparse(arguments[0])), ast.unparse(arguments[1]))
     if name in METRICS and isinstance(arguments[0], ast.Name):
