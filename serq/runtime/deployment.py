@@ -37,7 +37,7 @@ class Deployment:
         self._random = random
         program = model.program
         check_connectors(program)
-        self.serving = EngineAssembly(world, functions)
+        self.serving = EngineAssembly(program, world, functions)
         self.pools = {
             pool.name: tuple(self._pool(pool, i) for i in range(pool.count)) for pool in program.pools
         }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from serq.errors import RunError
+
 DEFAULT_JOB = "__default__"
 COLD_DECODE_TOKENS = 128
 EWMA_ALPHA = 0.1
@@ -19,7 +21,7 @@ def job_name(request_id: str) -> str:
     return DEFAULT_JOB if match is None else match[1]
 
 
-class TooManyJobsError(RuntimeError):
+class TooManyJobsError(RunError):
     """More jobs than the scheduler was configured for (V-035)."""
 
 

@@ -27,12 +27,15 @@ class EngineAssembly:
     Engines with equal hash blocks share one hasher, so that a conversation is hashed once for all of them.
     """
 
-    def __init__(self, host: Waker, functions: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(
+        self, program: nodes.Program, host: Waker, functions: Mapping[str, Callable[..., Any]]
+    ) -> None:
         self.engines: list[VllmEngine] = []
         self.requests = RequestTable()
         self._host = host
         self._functions = functions
         self._hashers: dict[int, PrefixHasher] = {}
+        self._notes = beyond_upstream(program)
 
     def build(
         self,
@@ -90,17 +93,41 @@ class EngineAssembly:
             for number, engine in enumerate(self.engines)
             for warning in starvation_warning(self.requests, number, f"{engine!r}", engine.name, now)
         ]
-        return starvation + [
-            Diagnostic(
-                "engine-stalled",
-                f"{engine.number} request(s) wait at `{engine!r}`, which cannot schedule any of them",
-                owner=f"stage `{engine.name}`",
-                severity="warning",
-                help="the first of them needs more blocks or tokens a step than the engine can give",
-            )
-            for engine in self.engines
-            if engine.stalled_reason is not None
-        ]
+        return (
+            self._notes
+            + starvation
+            + [
+                Diagnostic(
+                    "engine-stalled",
+                    f"{engine.number} request(s) wait at `{engine!r}`, which cannot schedule any of them",
+                    owner=f"stage `{engine.name}`",
+                    severity="warning",
+                    help="the first of them needs more blocks or tokens a step than the engine can give",
+                )
+                for engine in self.engines
+                if engine.stalled_reason is not None
+            ]
+        )
+
+
+def beyond_upstream(program: nodes.Program) -> list[Diagnostic]:
+    """A note for every setting of ``program`` that no flag of upstream can make."""
+    found: dict[str, str] = {}
+    for node in reading.walk(program):
+        if isinstance(node, nodes.Request) and node.immediate is not None:
+            found.setdefault("immediate", f"request `{node.handle}`")
+    for stage in program.stages:
+        if isinstance(stage.kind, nodes.Vllm) and any(o.name == "fixed" for o in stage.kind.waiting.options):
+            found.setdefault("fixed", f"stage `{stage.name}`")
+    return [
+        Diagnostic(
+            "beyond-upstream",
+            f"`{setting}` goes beyond upstream, which has no such setting: this engine cannot be configured",
+            owner=owner,
+            severity="warning",
+        )
+        for setting, owner in found.items()
+    ]
 
 
 def check_connectors(program: nodes.Program) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from serq.errors import RunError
 from serq.ir import nodes
 from serq.ir.serving import Waiting, WaitingOption
 from tests.runtime.serving.build import E, assign, branch, observe, pause, request, run, samples, vllm
@@ -60,6 +61,28 @@ def test_short_requests_first_and_immediate_ones_before_them() -> None:
     prompt = "2 + 29 * ((serial == 1) + (serial == 3))"
     assert order(waiting, prompt=prompt) == [2, 4, 1, 3]
     assert order(waiting, prompt=prompt, immediate="serial == 3") == [3, 2, 4, 1]
+
+
+def test_what_goes_beyond_upstream_is_said() -> None:
+    plain, fixed = (WaitingOption("max_jobs", 3),), (WaitingOption("fixed", 1),)
+    assert warnings(Waiting("batch_job_aware", options=plain), request(5, 1)) == []
+    assert warnings(Waiting("batch_job_aware", options=fixed), request(5, 1)) == ["beyond-upstream"]
+    assert warnings(Waiting(), request(5, 1, immediate=1)) == ["beyond-upstream"]
+
+
+def warnings(waiting: Waiting, statement: nodes.Request) -> list[str]:
+    return [warning.code for warning in run(vllm(waiting=waiting), [statement]).warnings]
+
+
+def test_more_jobs_than_allowed_end_the_run() -> None:
+    with pytest.raises(RunError, match="max_jobs = 1"):
+        order(Waiting("batch_job_aware", options=(WaitingOption("max_jobs", 1),)), job="serial")
+
+
+@pytest.mark.parametrize("name", ["threshold", "nonsense"])
+def test_unfit_options_of_a_queue_are_named(name: str) -> None:
+    with pytest.raises(RunError, match="stage `engine`"):
+        order(Waiting("short_request_first", options=(WaitingOption(name, -1),)))
 
 
 def test_an_aged_long_request_comes_before_short_ones() -> None:
