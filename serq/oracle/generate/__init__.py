@@ -43,7 +43,7 @@ def generate(seed: int, theme_name: str | None = None, num_requests: int | None 
     engine["num_gpu_blocks"] = draw_num_gpu_blocks(draw, theme, engine, spec, requests)
     scenario: dict[str, Any] = {
         "name": f"g{seed:06d}_{theme.name}",
-        "note": f"generated from seed {seed}: {_traits(theme, engine, connector, spec)}",
+        "note": f"generated: {_traits(theme, engine, connector, spec)}",
         "engine": engine,
         "cost": cost,
         "requests": requests,
