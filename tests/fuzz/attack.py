@@ -21,14 +21,31 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Literal
 
+from click.testing import CliRunner
+
 import serq
+from serq import cli
 from serq.errors import SerqError
 from tests.conformance.recordings import recordings
 from tests.fuzz.generator import random_program
 from tests.fuzz.mutations import mutated_ir, mutated_program, mutated_trace
+from tests.shared import ROOT
 
-Kind = Literal["program", "ir", "trace"]
-SUFFIXES: dict[Kind, str] = {"program": ".sq", "ir": ".json", "trace": ".csv"}
+Kind = Literal["program", "ir", "trace", "scenario"]
+SUFFIXES: dict[Kind, str] = {"program": ".sq", "ir": ".json", "trace": ".csv", "scenario": ".json"}
+COMMANDS: dict[Kind, tuple[tuple[str, ...], ...]] = {
+    "program": (("check",), ("check", "--json"), ("fmt",), ("ir",)),
+    "ir": (("check",), ("ir",)),
+    "trace": (
+        ("trace", "info"),
+        ("trace", "convert", "--to", "mooncake"),
+        ("trace", "convert", "--to", "session"),
+        ("trace", "cut", "--rows", "1:3"),
+        ("trace", "resample", "--sessions", "3"),
+    ),
+    "scenario": (("oracle", "check"), ("oracle", "replay"), ("oracle", "show")),
+}
+"""What is also done with a file of each kind, through the command line."""
 SECONDS = 10.0
 EVENTS = 20_000
 """A run that has come so far and still moves is no hang."""
@@ -36,7 +53,7 @@ HORIZON = 50.0
 
 REPLAY = """
 stage think : delay;
-workload { arrive batch(5); trace "trace.csv" ordered; }
+workload { arrive batch(5); trace "input.csv" ordered; }
 session { loop { turn; run think (max(0, min(9, new))); observe n = out; branch (more != 1) { end; } } }
 run { horizon 50; }
 """
@@ -63,12 +80,16 @@ class Attack:
 
     kind: Kind
     data: bytes
+    command: tuple[str, ...]
 
     def verdict(self) -> str:
         """``error``, ``report`` or ``long``: all good. Anything else is raised."""
         with TemporaryDirectory(prefix="serq-attack-") as folder, limited(SECONDS):
-            path = Path(folder) / f"trace{SUFFIXES[self.kind]}"
+            path = Path(folder) / f"input{SUFFIXES[self.kind]}"
             path.write_bytes(self.data)
+            self._through_the_command_line(path)
+            if self.kind == "scenario":
+                return "replayed"
             try:
                 report = serq.run(self._compiled(path), progress=_watch())
             except SerqError as error:
@@ -78,6 +99,13 @@ class Attack:
                 return "long"
             assert repr(report) and report.to_json()
             return "report"
+
+    def _through_the_command_line(self, path: Path) -> None:
+        done = CliRunner().invoke(cli.main, [*self.command, str(path)])
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        assert done.exit_code in {0, 1, 2}
+        assert done.exit_code == 0 or done.output.strip(), "an error must say something"
 
     def _compiled(self, path: Path) -> serq.Program:
         if self.kind == "trace":
@@ -130,16 +158,29 @@ def _ir_files() -> tuple[str, ...]:
     return tuple(files)
 
 
+@cache
+def _scenarios() -> tuple[str, ...]:
+    files = sorted((ROOT / "tests" / "oracle").rglob("*.json"))
+    return tuple(path.read_text("utf-8") for path in files if path.stat().st_size < 20_000)
+
+
 def attack(seed: int) -> Attack:
     """The broken input of ``seed``."""
     rng = Random(seed)
-    kind = rng.random()
-    if kind < 0.55:
+    kinds: tuple[Kind, ...] = ("program", "ir", "trace", "scenario")
+    kind = rng.choices(kinds, (10, 6, 3, 3))[0]
+    return Attack(kind, _broken(rng, kind), rng.choice(COMMANDS[kind]))
+
+
+def _broken(rng: Random, kind: Kind) -> bytes:
+    if kind == "trace":
+        return mutated_trace(rng, rng.choice(TRACES))
+    if kind == "program":
         text = rng.choice(_texts()) if rng.random() < 0.6 else random_program(rng.randrange(10**6)).text
-        return Attack("program", mutated_program(rng, text).encode("utf-8", "surrogatepass"))
-    if kind < 0.85:
-        return Attack("ir", mutated_ir(rng, rng.choice(_ir_files())).encode("utf-8", "surrogatepass"))
-    return Attack("trace", mutated_trace(rng, rng.choice(TRACES)))
+        return mutated_program(rng, text).encode("utf-8", "surrogatepass")
+    return mutated_ir(rng, rng.choice(_ir_files() if kind == "ir" else _scenarios())).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def main() -> int:

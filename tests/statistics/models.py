@@ -2,7 +2,7 @@
 
 A batch-means interval is honest when a batch is much longer than the time over which the queue remembers.
 For a single server at load r that time is about 1 / (1 - sqrt(r))^2 services, more where services vary more.
-Each batch (a twentieth of a run) is at least 40 of them; where they are short, more, so that the means of the
+Each batch (a twentieth of a run) is at least 28 of them; where they are short, more, so that the means of the
 batches are near enough to normal. The warm-up is ten of them.
 """
 
@@ -74,7 +74,7 @@ def models(length: float = 1.0) -> Iterator[Model]:
 def _open(name: str, stage: str, law: str, load: float, truth: float, length: float) -> Model:
     spread = max(1, (1 + SQUARED_VARIATION[law]) / 2)
     remembered = memory(load) * spread
-    horizon = BATCHES * max(40 * remembered, 1200 * spread) * length
+    horizon = BATCHES * max(28 * remembered, 1200 * spread) * length
     source = OPEN.format(
         stage=stage,
         load=load,
@@ -88,7 +88,7 @@ def _open(name: str, stage: str, law: str, load: float, truth: float, length: fl
 def _closed(load: float, length: float) -> Model:
     think = think_time_for(CLIENTS, load)
     remembered = think + CLIENTS
-    horizon = BATCHES * 40 * remembered * length
+    horizon = BATCHES * 28 * remembered * length
     source = CLOSED.format(
         clients=CLIENTS, think=think, horizon=horizon + 10 * remembered, warmup=10 * remembered
     )
