@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+import msgspec
+
+from serq.errors import DataError
 
 LEGEND = (
     "tokens; + admitted, > resumed, /n of them drafts, x preempted, . waits, - runs without a share, ! ended"
@@ -12,6 +16,29 @@ LEGEND = (
 _MARKS = {"n": "+", "r": ">", "c": ""}
 
 Step = dict[str, Any]
+
+_AtLeastTwo = Annotated[list[int], msgspec.Meta(min_length=2)]
+
+
+class _ShownStep(TypedDict):
+    """The fields of a recorded step that a table shows."""
+
+    i: int
+    t: float
+    s: list[tuple[str, int, Literal["n", "r", "c"], int, int]]
+    tok: int
+    q: _AtLeastTwo
+    free: _AtLeastTwo
+    pre: NotRequired[list[str]]
+    done: NotRequired[list[str]]
+    hit: NotRequired[dict[str, tuple[int, int]]]
+    blk: NotRequired[dict[str, list[list[int]]]]
+
+
+class _ShownRequest(TypedDict):
+    id: str
+    arrival: float
+    finish: float | None
 
 
 def step_table(
@@ -25,8 +52,13 @@ def step_table(
 ) -> str:
     """The table of ``steps[start:end]``, broken into parts no wider than ``width`` characters.
 
-    For the ids in ``blocks`` it also says how many blocks they hold in each KV cache group.
+    For the ids in ``blocks`` it also says how many blocks they hold in each KV cache group. Raises DataError
+    for a trace in which something else stands where the table reads.
     """
+    try:
+        msgspec.convert((steps, requests), tuple[list[_ShownStep], list[_ShownRequest]])
+    except msgspec.ValidationError as error:
+        raise DataError(f"the trace cannot be shown: {error}") from error
     rows = _rows(steps[start:end], requests, _running_after(steps[:start]))
     for request_id in blocks:
         rows += _block_rows(steps[start:end], request_id)

@@ -10,6 +10,8 @@ FEWEST_PROFILE_POINTS = 8
 FEWEST_HISTORY_POINTS = 5
 PROFILE_STEPS = 64
 SMALLEST_ALIGNMENT = 64
+LARGEST = 1e100
+"""Features and times from here on are not fitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +71,15 @@ class ChunkPredictor:
     def fit(self, lengths: Sequence[int], milliseconds: Sequence[float]) -> bool:
         """Fit the profile and set the target to the time of a first chunk of the base size (V-061).
 
-        False, with nothing changed, when there are too few points.
+        False, with nothing changed, when there are too few points, or numbers too large to be fitted.
         """
         if len(lengths) < FEWEST_PROFILE_POINTS:
             return False
         rows = [(float(length) * length, float(length), 1.0) for length in lengths]
-        self.profile = _least_squares(rows, milliseconds)
+        profile = _least_squares(rows, milliseconds)
+        if profile is None:
+            return False
+        self.profile = profile
         first = self._profiled(self.base_chunk_size) - self._profiled(0)
         self.target_ms = first if first > 0 else 1.0
         return True
@@ -93,7 +98,7 @@ class ChunkPredictor:
         self._steps.append((features, seconds * 1000))
         if self.uses_history:
             rows, times = zip(*self._steps, strict=True)
-            self.history = _least_squares(rows, times)
+            self.history = _least_squares(rows, times) or self.history
 
     def predict_time(self, new: int, computed: int) -> float:
         """Milliseconds of a chunk of ``new`` tokens behind ``computed`` ones."""
@@ -138,8 +143,12 @@ class ChunkPredictor:
         return root if root > 0 else None
 
 
-def _least_squares(rows: Sequence[tuple[float, float, float]], values: Sequence[float]) -> Quadratic:
+def _least_squares(rows: Sequence[tuple[float, float, float]], values: Sequence[float]) -> Quadratic | None:
+    """The fit; None where a number is beyond ``LARGEST``, on which the solver may never end."""
     import numpy as np
 
-    solution, *_ = np.linalg.lstsq(np.array(rows), np.array(values), rcond=None)
+    matrix, target = np.array(rows, float), np.array(values, float)
+    if not (np.abs(matrix).max() < LARGEST and np.abs(target).max() < LARGEST):
+        return None
+    solution, *_ = np.linalg.lstsq(matrix, target, rcond=None)
     return Quadratic(*(float(value) for value in solution))
