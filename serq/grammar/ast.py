@@ -7,101 +7,32 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
+from serq.grammar.ast_expressions import (
+    Aggregate,
+    Argument,
+    Binary,
+    Call,
+    Conditional,
+    Draw,
+    Expr,
+    Identifier,
+    Name,
+    Node,
+    Number,
+    Parenthesised,
+    Reference,
+    Unary,
+)
 
-from serq.source import Place
-
-
-class Node(msgspec.Struct, frozen=True):
-    """The base of every node: its place in a text."""
-
-    place: Place
-
-
-class Identifier(Node, frozen=True):
-    """A name as written."""
-
-    text: str
-
-
-class Reference(Node, frozen=True):
-    """A pool or a stage, or a member of a family: ``kv`` or ``kv[e]``."""
-
-    name: Identifier
-    index: Expr | None = None
-
-
-# --- expressions --------------------------------------------------------------------------------------------
-
-
-class Number(Node, frozen=True):
-    """A literal."""
-
-    value: float
-
-
-class Name(Node, frozen=True):
-    """A bare name; the linker finds out what it means (R-A-005)."""
-
-    text: str
-
-
-class Parenthesised(Node, frozen=True):
-    """``(e)``; kept because ``f((p))`` does not pass the pool ``p`` (R-A-010)."""
-
-    inner: Expr
-
-
-class Unary(Node, frozen=True):
-    """``-e`` or ``!e``."""
-
-    operator: Literal["-", "!"]
-    operand: Expr
-
-
-class Binary(Node, frozen=True):
-    """Two operands and what stands between them."""
-
-    operator: str
-    left: Expr
-    right: Expr
-
-
-class Conditional(Node, frozen=True):
-    """``c ? a : b``."""
-
-    condition: Expr
-    then: Expr
-    otherwise: Expr
-
-
-class Draw(Node, frozen=True):
-    """``~distribution(arguments)``."""
-
-    distribution: Identifier
-    arguments: tuple[Argument, ...]
-
-
-class Call(Node, frozen=True):
-    """``f(arguments)``: a function, a pool or stage function, or a def."""
-
-    function: Identifier
-    arguments: tuple[Argument, ...]
-
-
-class Aggregate(Node, frozen=True):
-    """``max j in n (e)``."""
-
-    operator: Literal["max", "min", "sum"]
-    variable: Identifier
-    count: Expr
-    body: Expr
-
-
-Expr = Number | Name | Parenthesised | Unary | Binary | Conditional | Draw | Call | Aggregate
-Argument = Expr | Reference
-"""What stands between the parentheses of a call; only ``kv[e]`` is a Reference, a bare ``kv`` is a Name."""
-
+__all__ = [
+    "Aggregate", "Argument", "Binary", "Binding", "Block", "Branch", "Call", "CallStatement",
+    "Choose", "Conditional", "Definition", "Draw", "End", "Expectation", "Expr", "Gauge", "Hold",
+    "HoldUnit", "Identifier", "Item", "Kind", "Lease", "Let", "Loop", "Name", "Node", "Number",
+    "Objective", "Observe", "Option", "Parenthesised", "Pool", "PoolStatement", "Program",
+    "Reference", "Request", "Run", "RunSettings", "Section", "Send", "Serving", "Set", "Setting",
+    "Share", "Stage", "Statement", "Text", "Transfer", "Turn", "Unary", "Unit", "Use", "Where",
+    "Workload",
+]  # fmt: skip
 
 # --- statements ---------------------------------------------------------------------------------------------
 
@@ -116,6 +47,16 @@ class End(Node, frozen=True):
 
 class Request(Node, frozen=True):
     """``request;`` of the two-sided form (R-A-099)."""
+
+
+class Send(Node, frozen=True):
+    """``request handle on stage (prompt, output) clauses;``; a clause is an option by its word."""
+
+    handle: Identifier
+    stage: Reference
+    prompt: Expr
+    output: Expr
+    clauses: tuple[Option, ...]
 
 
 class Set(Node, frozen=True):
@@ -245,6 +186,7 @@ Statement = (
     Turn
     | End
     | Request
+    | Send
     | Set
     | Observe
     | Hold
@@ -294,6 +236,25 @@ class Option(Node, frozen=True):
     names: tuple[Identifier, ...] = ()
 
 
+class Text(Node, frozen=True):
+    """A string as the value of an option."""
+
+    text: str
+
+
+class Setting(Node, frozen=True):
+    """An option of an engine, an executor or a connector, under the name of what is modelled.
+
+    ``name values;``, ``name by (keys);``, or ``name [kind] { settings }``.
+    """
+
+    name: Identifier
+    values: tuple[Argument | Text, ...] = ()
+    keys: tuple[Expr, ...] = ()
+    kind: Identifier | None = None
+    settings: tuple[Setting, ...] | None = None
+
+
 class Pool(Node, frozen=True):
     """``pool name[size] { options }``."""
 
@@ -303,11 +264,12 @@ class Pool(Node, frozen=True):
 
 
 class Kind(Node, frozen=True):
-    """What a stage is: ``fifo(2)``, ``ps(capacity)``, ``delay`` or ``step { options }``."""
+    """What a stage is: ``fifo(2)``, ``ps(capacity)``, ``delay``, ``step { … }`` or ``vllm { … }``."""
 
-    word: Literal["fifo", "ps", "delay", "step"]
+    word: Literal["fifo", "ps", "delay", "step", "vllm"]
     values: tuple[Expr, ...] = ()
     options: tuple[Option, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 class Stage(Node, frozen=True):
@@ -344,7 +306,55 @@ class RunSettings(Node, frozen=True):
     options: tuple[Option, ...]
 
 
-Item = Let | Definition | Use | Pool | Stage | Workload | Section | Share | RunSettings
+class Unit(Node, frozen=True):
+    """``executor name : kind { settings }`` or ``connector name : kind { settings }``."""
+
+    word: Literal["executor", "connector"]
+    name: Identifier
+    kind: Identifier
+    settings: tuple[Setting, ...]
+
+
+class Gauge(Node, frozen=True):
+    """``gauge name = value;``."""
+
+    name: Identifier
+    value: Expr
+
+
+class Objective(Node, frozen=True):
+    """``slo metric statistic < limit for class label;``."""
+
+    metric: Identifier
+    statistic: Identifier
+    comparison: str
+    limit: Expr
+    label: Expr | None
+
+
+class Expectation(Node, frozen=True):
+    """``expect condition within tolerance;``, or ``expect reading == [values];``."""
+
+    condition: Expr
+    tolerance: Expr | None = None
+    values: tuple[Expr, ...] | None = None
+
+
+Item = (
+    Let
+    | Definition
+    | Use
+    | Pool
+    | Stage
+    | Workload
+    | Section
+    | Share
+    | RunSettings
+    | Unit
+    | Gauge
+    | Objective
+    | Expectation
+)
 
 
 class Program(Node, frozen=True):

@@ -11,10 +11,8 @@ from typing import Any
 from lark import Token, Tree
 
 from serq.grammar import ast
-from serq.source import Place, SourceFile, Span
-
-Children = list[Any]
-"""The built children of a rule: nodes, tuples of nodes, tokens, and None for what was left out."""
+from serq.grammar.build_serving import Children, ServingRules
+from serq.source import Place, SourceFile
 
 
 def build(source: SourceFile, tree: Tree[Token]) -> ast.Program:
@@ -28,10 +26,7 @@ def _nodes(children: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(child for child in children if isinstance(child, ast.Node))
 
 
-class _Builder:
-    def __init__(self, source: SourceFile) -> None:
-        self._source = source
-
+class _Builder(ServingRules):
     def visit(self, node: Any) -> Any:
         if not isinstance(node, Tree):
             return node
@@ -39,19 +34,6 @@ class _Builder:
         meta = node.meta
         place = self._place(0, 0) if meta.empty else self._place(meta.start_pos, meta.end_pos)
         return getattr(self, node.data)(place, children)
-
-    def _place(self, start: int, end: int) -> Place:
-        return Place(self._source, Span(start, end))
-
-    def _token_place(self, token: Token) -> Place:
-        assert token.start_pos is not None and token.end_pos is not None
-        return self._place(token.start_pos, token.end_pos)
-
-    def _name(self, token: Token) -> ast.Identifier:
-        return ast.Identifier(self._token_place(token), str(token))
-
-    def _names(self, tokens: Iterable[Token | None]) -> tuple[ast.Identifier, ...]:
-        return tuple(self._name(token) for token in tokens if token is not None)
 
     # --- items ---
 

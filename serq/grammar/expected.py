@@ -8,11 +8,13 @@ from typing import Final
 
 from lark import Token
 
-from serq.grammar.names import STATEMENT_WORDS, closest
+from serq.grammar.names import STATEMENT_WORDS
 from serq.grammar.tokens import retired, span_of
+from serq.ir.nearest import closest
 from serq.source import Diagnostic, SourceFile, Span
 
-_ITEMS: Final = ("let", "def", "use", "pool", "stage", "workload", "session", "server", "share", "run")
+_ITEMS: Final = ("let", "def", "use", "pool", "stage", "workload", "session", "server", "share", "run",
+                 "executor", "connector", "gauge", "slo", "expect")  # fmt: skip
 _POOL_OPTIONS: Final = ("cap", "block", "evict", "preempt", "queue", "admit", "spill")
 _STEP_OPTIONS: Final = ("budget", "chunk", "cost", "memory", "serve")
 _WORKLOAD_ITEMS: Final = ("arrive", "trace", "init", "turn", "hidden", "session")
@@ -22,6 +24,7 @@ PLACEHOLDERS: Final = {
     "BAD_STATEMENT": ("a statement", STATEMENT_WORDS),
     "BAD_POOL_OPTION": ("an option of a pool", _POOL_OPTIONS),
     "BAD_STEP_OPTION": ("an option of a step stage", _STEP_OPTIONS),
+    "BAD_OPTION": ("an option", ("cost",)),
     "BAD_WORKLOAD_ITEM": ("a part of the workload", _WORKLOAD_ITEMS),
     "BAD_RUN_SETTING": ("a run setting", _RUN_SETTINGS),
     "BAD_ITEM": ("an item of a program", _ITEMS),

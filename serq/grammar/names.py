@@ -1,17 +1,17 @@
-"""Words of the language that a program may not take for its own defs, and the nearest of some names."""
+"""Words of the language that a program may not take for its own defs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final, get_args
 
-from serq.ir.nodes import Distribution, Function, PoolFunction, StageFunction
+from serq.ir.expressions import ENGINE_FUNCTIONS
+from serq.ir.nodes import Distribution, Function, PoolFunction, RequestMetric, StageFunction
 
 FUNCTIONS: Final = frozenset(get_args(Function))
 DISTRIBUTIONS: Final = frozenset(get_args(Distribution))
 POOL_FUNCTIONS: Final = frozenset(get_args(PoolFunction))
 STAGE_FUNCTIONS: Final = frozenset(get_args(StageFunction))
+REQUEST_METRICS: Final = frozenset(get_args(RequestMetric))
 
 RETIRED_WORDS: Final = frozenset({"admit", "enter", "keep", "fit", "where"})
 """Words of earlier languages that may not be names (R-A-004)."""
@@ -35,13 +35,7 @@ LANGUAGE_WORDS: Final = (
     | FUNCTIONS
     | DISTRIBUTIONS
     | POOL_FUNCTIONS
-    | STAGE_FUNCTIONS
+    | (STAGE_FUNCTIONS - ENGINE_FUNCTIONS)
     | RETIRED_WORDS
 )
 """Words that a def or its parameter may not be named (R-A-004b). Words added later are not among them."""
-
-
-def closest(name: str, names: Iterable[str]) -> str | None:
-    """The name that was probably meant, None where none is near."""
-    matches = get_close_matches(name, sorted(set(names)), n=1, cutoff=0.7)
-    return matches[0] if matches else None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import zlib
 from collections.abc import Iterator
@@ -46,5 +47,14 @@ def make() -> bytes:
 
 @cache
 def load() -> Lark:
-    """The parser, from the shipped tables."""
-    return Lark.load(io.BytesIO(zlib.decompress(TABLES.read_bytes())))
+    """The parser, from the shipped tables.
+
+    All that is made stays, so that looking for garbage meanwhile would only take time.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return Lark.load(io.BytesIO(zlib.decompress(TABLES.read_bytes())))
+    finally:
+        if collects:
+            gc.enable()

@@ -52,6 +52,9 @@ RequestMetric = Literal[
     "stopped", "aborted", "failed", "recomputed", "rejected",
 ]  # fmt: skip
 
+ENGINE_FUNCTIONS: Final = frozenset({"waiting", "running", "kv_usage"})
+"""Functions of `vllm` stages, which the base language does not have."""
+
 ARITIES: Final = {
     **dict.fromkeys(("abs", "floor", "ceil", "sqrt", "exp", "ln", "det", "bernoulli"), 1),
     **dict.fromkeys(("min", "max", "pow", "uniform", "erlang", "h2"), 2),

@@ -40,6 +40,12 @@ class Moment(Enum):
     COST = Rights("the `cost` of a step stage", attributes=False, hidden=False)
     SERVE_KEY = Rights("a key of `serve by`", hidden=False, draws=False)
     SERVE_ONLY = Rights("the condition of `serve only`", hidden=False, draws=False)
+    ENGINE_COST = Rights("the `cost` of a vllm stage", attributes=False, hidden=False)
+    WAITING_KEY = Rights("a key of `waiting by`", attributes=False, hidden=False, draws=False)
+    PROMPT = Rights("the prompt of a request", hidden=False)
+    TERMS = Rights("a clause of a request that its engine reads", hidden=False)
+    CONNECTOR = Rights("a connector", attributes=False, hidden=False)
+    GAUGE = Rights("a gauge", attributes=False, hidden=False, draws=False)
     GAP = Rights("the gap of a renewal process", attributes=False, hidden=False, live=False)
 
     @property
@@ -52,16 +58,39 @@ _STEP: Final = frozenset({Moment.BUDGET, Moment.CHUNK, Moment.COST, Moment.SERVE
 _SERVE: Final = frozenset({Moment.SERVE_KEY, Moment.SERVE_ONLY})
 _EVICTION: Final = frozenset({Moment.EVICT_KEY, Moment.SPILL})
 
+_COST: Final = frozenset({Moment.COST, Moment.ENGINE_COST})
+_WAITING: Final = frozenset({Moment.WAITING_KEY})
+
+READS_REQUESTS: Final = frozenset(
+    {Moment.STATEMENT, Moment.WORKLOAD, Moment.HEADER, Moment.CACHE, Moment.LEASE, Moment.CHOOSE_KEY}
+    | {Moment.PROMPT, Moment.TERMS}
+)
+"""Moments at which a session may look at the requests that it has sent."""
+
 VARIABLES: Final[dict[str, frozenset[Moment]]] = {
     "now": frozenset(moment for moment in Moment if moment.rights.live),
-    "waited": frozenset({Moment.QUEUE_KEY}),
+    "waited": frozenset({Moment.QUEUE_KEY, Moment.WAITING_KEY}),
     **dict.fromkeys(("size", "age", "last", "waiting"), _EVICTION),
     "present": frozenset({Moment.CAPACITY}),
-    **dict.fromkeys(("residents", "decoders", "kv_decode", "kv_prefill"), _STEP),
-    **dict.fromkeys(("tokens", "prefilled", "attention"), frozenset({Moment.COST})),
+    **dict.fromkeys(("residents", "decoders", "kv_decode", "kv_prefill"), _STEP | _COST),
+    "tokens": _COST | {Moment.CONNECTOR},
+    **dict.fromkeys(("prefilled", "attention"), _COST),
     **dict.fromkeys(("decoding", "admission", "remaining"), _SERVE),
+    **dict.fromkeys(("scheduled", "context_decode", "context_prefill"), frozenset({Moment.ENGINE_COST})),
+    **dict.fromkeys(("prompt_tokens", "output_tokens", "computed_tokens", "preempted"), _WAITING),
+    **dict.fromkeys(("priority", "class", "job"), _WAITING),
+    "blocks": frozenset({Moment.CONNECTOR}),
 }
 """Context variable -> the moments at which it has a value."""
+
+ADDED_VARIABLES: Final = frozenset(
+    {"scheduled", "context_decode", "context_prefill", "prompt_tokens", "output_tokens", "computed_tokens"}
+    | {"preempted", "priority", "class", "job", "blocks"}
+)
+"""Variables that the base language does not have: outside of their moments a program may use the names."""
+
+RESERVED_VARIABLES: Final = VARIABLES.keys() - ADDED_VARIABLES
+"""Variables whose names no attribute may have (R-A-005)."""
 
 SUPPLIED_ATTRIBUTES: Final = frozenset(
     {"serial", "turn_no", "cached", "computed", "new", "out", "think", "more", "forced"}
@@ -70,6 +99,11 @@ SUPPLIED_ATTRIBUTES: Final = frozenset(
 
 SCHEDULER_ATTRIBUTES: Final = frozenset({"cached", "computed"})
 """Supplied attributes that the deployment itself sets: they cannot be hidden, nor kept by a binding."""
+
+
+def added_at(moment: Moment) -> frozenset[str]:
+    """The variables beyond the base that have a value at a moment."""
+    return frozenset(name for name in ADDED_VARIABLES if moment in VARIABLES[name])
 
 
 def readable_at(variable: str) -> str:

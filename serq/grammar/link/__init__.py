@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from serq.errors import CompileError
 from serq.grammar import ast
+from serq.grammar.link.connectors import Connectors
 from serq.grammar.link.context import Context, GivenUpError
 from serq.grammar.link.declare import Declared, declare
 from serq.grammar.link.expressions import Expressions
@@ -83,6 +84,16 @@ def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | floa
     for stage in declared.stages:
         with context.attempt():
             stages.append(sections.stage(stage))
+    beside = Connectors(context, expressions)
+    connectors, gauges = [], []
+    for connector in declared.connectors:
+        with context.attempt():
+            connectors.append(beside.connector(connector))
+    for gauge in declared.gauges:
+        with context.attempt():
+            gauges.append(beside.gauge(gauge))
+    for item in declared.not_modelled:
+        beside.not_modelled(item)
     statements = Statements(context, expressions)
     context.begin_section()
     init, turn = _block(context, statements, declared, "init"), _block(context, statements, declared, "turn")
@@ -100,6 +111,8 @@ def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | floa
         session,
         declared.share and declared.share.policy.text,  # type: ignore[arg-type]
         sections.run(declared.run),
+        tuple(connectors),
+        tuple(gauges),
     )
 
 

@@ -9,7 +9,8 @@ from serq.grammar import ast
 from serq.grammar.build import build
 from serq.grammar.link import definitions
 from serq.grammar.link.context import Context, Definition, Family, UnlinkableError
-from serq.grammar.link.expressions import Expressions, did_you_mean
+from serq.grammar.link.expressions import Expressions
+from serq.grammar.link.help import did_you_mean
 from serq.grammar.parser import parse
 from serq.ir.limits import MAX_MEMBERS
 from serq.ir.moments import SUPPLIED_ATTRIBUTES
@@ -30,6 +31,10 @@ class Declared:
     server: ast.Section | None = None
     share: ast.Share | None = None
     run: list[ast.RunSettings] = field(default_factory=list)
+    connectors: list[ast.Unit] = field(default_factory=list)
+    gauges: list[ast.Gauge] = field(default_factory=list)
+    not_modelled: list[ast.Unit | ast.Objective | ast.Expectation] = field(default_factory=list)
+    """Executors, objectives and expectations, which nothing runs yet."""
 
 
 def declare(
@@ -66,6 +71,24 @@ def _enter(context: Context, declared: Declared, position: int, item: ast.Item) 
         case ast.Stage():
             _family(context, context.stages, position, item, "stage")
             declared.stages.append(item)
+        case ast.Unit(word="connector"):
+            if item.name.text in context.connectors:
+                context.error("E219", f"connector `{item.name.text}` is declared twice", item.name.place)
+            context.connectors.add(item.name.text)
+            declared.connectors.append(item)
+        case ast.Gauge():
+            if any(gauge.name.text == item.name.text for gauge in declared.gauges):
+                context.error("E219", f"gauge `{item.name.text}` is declared twice", item.name.place)
+            declared.gauges.append(item)
+        case ast.Unit() | ast.Objective() | ast.Expectation():
+            declared.not_modelled.append(item)
+        case _:
+            _enter_part(context, declared, position, item)
+
+
+def _enter_part(context: Context, declared: Declared, position: int, item: ast.Item) -> None:
+    """The parts of a program that stand once."""
+    match item:
         case ast.RunSettings():
             declared.run.append(item)
         case ast.Workload():

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from serq.grammar import ast
 from serq.grammar.link.context import Context, Definition, UnlinkableError
-from serq.grammar.link.expressions import Expressions, did_you_mean
+from serq.grammar.link.expressions import Expressions
+from serq.grammar.link.help import did_you_mean
 from serq.grammar.link.scope import Parameter, Scope
-from serq.grammar.names import LANGUAGE_WORDS, STATEMENT_WORDS
+from serq.grammar.names import LANGUAGE_WORDS, REQUEST_METRICS, STATEMENT_WORDS
 from serq.ir import nodes as ir
-from serq.ir.moments import SUPPLIED_ATTRIBUTES
+from serq.ir.moments import RESERVED_VARIABLES, SUPPLIED_ATTRIBUTES
 from serq.ir.walk import descendants
 
 
@@ -121,33 +122,70 @@ def check_arguments(
     context: Context, expressions: Expressions, definition: Definition, node: ast.CallStatement, scope: Scope
 ) -> None:
     """Refuse arguments whose value would change between the call and where the body reads it (R-A-011)."""
-    if not node.arguments:
-        return
-    changed = definition.assigned
-    if changed is None:
-        changed = definition.assigned = assigned(context, definition.node.body)
-    name = node.function.text
     for argument in node.arguments:
         if isinstance(argument, ast.Reference) or _names_a_family(context, argument, scope):
+            continue
+        if _may_be_handle(context, argument, scope) and _uses_handles(context, definition.node.body):
             continue
         with context.rehearsal():
             value = expressions.link(argument, scope)
         for inner in descendants(value):
-            reads = None
-            match inner:
-                case ir.Variable():
-                    reads = f"`{inner.name}`, which changes while its statements run"
-                case ir.PoolRead() | ir.StageRead():
-                    reads = f"`{inner.function}(…)`, which changes while its statements run"
-                case ir.Attribute() if inner.name in changed:
-                    reads = f"`{inner.name}`, which `{name}` assigns"
+            reads = _changing(context, definition, inner)
             if reads is not None:
                 raise context.fail(
                     "E308",
-                    f"this argument of `{name}` reads {reads}",
+                    f"this argument of `{definition.node.name.text}` reads {reads}",
                     argument.place,
                     help="`set` an attribute to it and pass that",
                 )
+
+
+def _changing(context: Context, definition: Definition, inner: ir.Node) -> str | None:
+    """What a node of an argument reads that the statements of a def may change."""
+    while_run = "changes while its statements run"
+    match inner:
+        case ir.Variable():
+            return f"`{inner.name}`, which {while_run}"
+        case ir.PoolRead() | ir.StageRead():
+            return f"`{inner.function}(…)`, which {while_run}"
+        case ir.Reusable():
+            return f"`reusable(…)`, which {while_run}"
+        case ir.RequestRead() if _sends(context, definition.node.body):
+            return f"`{inner.metric}({inner.handle})`, which may change while its statements run"
+        case ir.Attribute() if inner.name in _assigned_by(context, definition):
+            return f"`{inner.name}`, which `{definition.node.name.text}` assigns"
+    return None
+
+
+def _assigned_by(context: Context, definition: Definition) -> frozenset[str]:
+    if definition.assigned is None:
+        definition.assigned = assigned(context, definition.node.body)
+    return definition.assigned
+
+
+def _sends(context: Context, body: ast.Node) -> bool:
+    return any(isinstance(node, ast.Send) for node in reachable(context, body))
+
+
+def _uses_handles(context: Context, body: ast.Node) -> bool:
+    """Whether a body sends requests or reads what became of them."""
+    return any(
+        isinstance(node, ast.Send)
+        or (isinstance(node, ast.Call) and node.function.text in REQUEST_METRICS | {"reusable"})
+        for node in reachable(context, body)
+    )
+
+
+def _may_be_handle(context: Context, argument: ast.Expr, scope: Scope) -> bool:
+    """Whether a bare name means no value here, so that it may be the handle of a request."""
+    if not isinstance(argument, ast.Name):
+        return False
+    meaning = scope.lookup(argument.text)
+    if isinstance(meaning, Parameter):
+        inner = meaning.argument
+        return not isinstance(inner, ast.Reference) and _may_be_handle(context, inner, meaning.scope)
+    values = context.attributes | SUPPLIED_ATTRIBUTES | context.lets.keys() | RESERVED_VARIABLES | {"inf"}
+    return meaning is None and argument.text not in values
 
 
 def _names_a_family(context: Context, argument: ast.Expr, scope: Scope) -> bool:

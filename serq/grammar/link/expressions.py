@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, cast, get_args
 
 from serq.grammar import ast
 from serq.grammar.link.context import Context, Definition, Family, UnlinkableError
-from serq.grammar.link.scope import BodyBinding, HeaderBinding, Index, Meaning, Parameter, Scope
-from serq.grammar.names import DISTRIBUTIONS, FUNCTIONS, POOL_FUNCTIONS, STAGE_FUNCTIONS, closest
+from serq.grammar.link.help import did_you_mean, which
+from serq.grammar.link.scope import (
+    BodyBinding,
+    HeaderBinding,
+    Index,
+    Meaning,
+    Parameter,
+    Scope,
+    Supplied,
+)
+from serq.grammar.names import (
+    DISTRIBUTIONS,
+    FUNCTIONS,
+    POOL_FUNCTIONS,
+    REQUEST_METRICS,
+    STAGE_FUNCTIONS,
+)
 from serq.ir import nodes as ir
 from serq.ir.expressions import ARITIES
 from serq.ir.fold import constant
 from serq.ir.limits import MAX_DEPTH
-from serq.ir.moments import SUPPLIED_ATTRIBUTES, VARIABLES
+from serq.ir.moments import (
+    RESERVED_VARIABLES,
+    SUPPLIED_ATTRIBUTES,
+    VARIABLES,
+    Moment,
+    added_at,
+    readable_at,
+)
 from serq.ir.walk import draws
 from serq.source import Place
 
 GLOBAL: Final = Scope()
-MANY: Final = 8
-"""Names that are too many to list in a help line."""
 NOT_MODELLED: Final = frozenset({"price"})
 
 
@@ -116,7 +136,7 @@ class Expressions:
             return ir.Attribute(node.text)
         if node.text in context.constants:
             return ir.Number(context.constants[node.text])
-        if node.text in VARIABLES:
+        if node.text in RESERVED_VARIABLES:
             return ir.Variable(node.text)
         if node.text == "inf":
             return ir.Number(float("inf"))
@@ -142,6 +162,8 @@ class Expressions:
                 return ir.Attribute(meaning.attribute)
             case Index():
                 return ir.Local(meaning.name)
+            case Supplied():
+                return ir.Variable(meaning.name)
 
     def _unknown_name(self, node: ast.Name) -> UnlinkableError:
         name, context = node.text, self._context
@@ -159,6 +181,9 @@ class Expressions:
             return context.fail(
                 "E201", f"`{name}` is a function and needs its arguments: `{name}(…)`", node.place
             )
+        if name in VARIABLES:
+            help_ = f"`{name}` can be read in {readable_at(name)}"
+            return context.fail("E402", f"`{name}` has no value here", node.place, help=help_)
         known = {*context.attributes, *SUPPLIED_ATTRIBUTES, *context.constants, *VARIABLES, "inf"}
         return context.fail("E201", f"unknown name `{name}`", node.place, help=did_you_mean(name, known))
 
@@ -194,22 +219,56 @@ class Expressions:
         if name in POOL_FUNCTIONS | STAGE_FUNCTIONS:
             self._check_arity(name, len(node.arguments), 1, node.place)
             return self._read(name, node.arguments[0], scope)
+        if name in REQUEST_METRICS:
+            self._check_arity(name, len(node.arguments), 1, node.place)
+            return ir.RequestRead(cast(ir.RequestMetric, name), self._handle(name, node.arguments[0], scope))
+        if name == "reusable":
+            self._check_arity(name, len(node.arguments), 2, node.place)
+            stage = self._stage_argument(name, node.arguments[0], scope)
+            return ir.Reusable(stage, self._handle(name, node.arguments[1], scope))
         raise self._unknown_function(node.function)
 
     def _read(self, name: str, argument: ast.Argument, scope: Scope) -> ir.Expr:
-        what = "pool" if name in POOL_FUNCTIONS else "stage"
+        if name not in POOL_FUNCTIONS:
+            stage = self._stage_argument(name, argument, scope)
+            return ir.StageRead(cast(ir.StageFunction, name), stage)
         if not isinstance(argument, ast.Name | ast.Reference):
-            raise self._context.fail("E204", f"`{name}` takes the name of a {what}", argument.place)
-        reference = as_reference(argument)
-        if what == "pool":
-            pool = self.pool(reference, scope)
-            return ir.PoolRead(cast(ir.PoolFunction, name), pool)
-        return ir.StageRead(cast(ir.StageFunction, name), self.stage(reference, scope))
+            raise self._context.fail("E204", f"`{name}` takes the name of a pool", argument.place)
+        return ir.PoolRead(cast(ir.PoolFunction, name), self.pool(as_reference(argument), scope))
+
+    def _stage_argument(self, name: str, argument: ast.Argument, scope: Scope) -> ir.StageRef:
+        if not isinstance(argument, ast.Name | ast.Reference):
+            raise self._context.fail("E204", f"`{name}` takes the name of a stage", argument.place)
+        return self.stage(as_reference(argument), scope)
+
+    # --- requests ---
+
+    def _handle(self, name: str, argument: ast.Argument, scope: Scope) -> str:
+        if not isinstance(argument, ast.Name):
+            raise self._context.fail("E204", f"`{name}` takes the handle of a request", argument.place)
+        return self.handle(ast.Identifier(argument.place, argument.text), scope)
+
+    def handle(self, node: ast.Identifier, scope: Scope) -> str:
+        """The handle of a request; a parameter of a def stands for one."""
+        meaning = scope.lookup(node.text)
+        if not isinstance(meaning, Parameter):
+            return node.text
+        if not isinstance(meaning.argument, ast.Name):
+            message = f"`{meaning.name}` stands for a request here, and the argument is an expression"
+            raise self._context.fail("E204", message, meaning.argument.place)
+        argument = ast.Identifier(meaning.argument.place, meaning.argument.text)
+        return self.handle(argument, meaning.scope)
+
+    def supplied(self, moment: Moment) -> Scope:
+        """What a moment supplies beyond the base; a `let` of that name wins."""
+        names = added_at(moment) - self._context.lets.keys()
+        return Scope({name: Supplied(name) for name in names})
 
     def _unknown_function(self, name: ast.Identifier) -> UnlinkableError:
         if name.text in self._context.unreadable:
             return UnlinkableError()
         known = {*FUNCTIONS, *POOL_FUNCTIONS, *STAGE_FUNCTIONS, *self._context.definitions}
+        known |= {*REQUEST_METRICS, "reusable"}
         help_ = did_you_mean(name.text, known)
         if name.text in {*VARIABLES, *SUPPLIED_ATTRIBUTES, *self._context.attributes, *self._context.lets}:
             help_ = f"`{name.text}` is a value and takes no arguments"
@@ -322,21 +381,6 @@ def as_reference(argument: ast.Name | ast.Reference) -> ast.Reference:
     if isinstance(argument, ast.Reference):
         return argument
     return ast.Reference(argument.place, ast.Identifier(argument.place, argument.text))
-
-
-def which(name: str, declared: Iterable[str], what: str) -> str | None:
-    """The help line for an unknown pool or stage: the nearest one, or all where they are few."""
-    near = did_you_mean(name, declared)
-    few = [f"`{other}`" for other in declared]
-    if near is not None or not 0 < len(few) <= MANY:
-        return near
-    return f"the {what}s are {', '.join(few)}" if len(few) > 1 else f"the only {what} is {few[0]}"
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The help line that offers the nearest known name."""
-    near = closest(name, known)
-    return None if near is None else f"did you mean `{near}`?"
 
 
 assert (

@@ -9,7 +9,7 @@ from serq.grammar import ast
 from serq.grammar.link.definitions import names_read
 from serq.grammar.link.scope import BodyBinding, HeaderBinding, Scope
 from serq.ir import nodes as ir
-from serq.ir.moments import SCHEDULER_ATTRIBUTES, SUPPLIED_ATTRIBUTES, VARIABLES
+from serq.ir.moments import RESERVED_VARIABLES, SCHEDULER_ATTRIBUTES, SUPPLIED_ATTRIBUTES
 from serq.ir.walk import descendants
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _link_bindings(linker: Statements, node: ast.Hold, scope: Scope) -> _Binding
 def _free_name(linker: Statements, name: str, scope: Scope) -> str:
     """The attribute that holds a binding: its own name, or another where a hold around has taken that."""
     context, free, number = linker.context, name, 1
-    taken = context.attributes | SUPPLIED_ATTRIBUTES | context.lets.keys() | VARIABLES.keys()
+    taken = context.attributes | SUPPLIED_ATTRIBUTES | context.lets.keys() | RESERVED_VARIABLES
     while isinstance(scope.lookup(name), BodyBinding) and (free in context.kept_bindings or free in taken):
         number += 1
         free = f"{name}_{number}"

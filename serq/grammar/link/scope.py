@@ -1,4 +1,5 @@
-"""Names that mean something only here: parameters of defs, admission bindings, indices of aggregates."""
+"""Names that mean something only here: parameters of defs, admission bindings, indices of aggregates,
+variables of one moment."""
 
 from __future__ import annotations
 
@@ -48,7 +49,14 @@ class Index:
     name: str
 
 
-Meaning = Parameter | HeaderBinding | BodyBinding | Index
+@dataclass(eq=False)
+class Supplied:
+    """A variable that the language supplies here only, and no word of the language elsewhere."""
+
+    name: str
+
+
+Meaning = Parameter | HeaderBinding | BodyBinding | Index | Supplied
 
 
 @dataclass(eq=False)
@@ -68,12 +76,12 @@ class Scope:
         return None
 
     def for_body_of_def(self, parameters: dict[str, Meaning]) -> Scope:
-        """The scope of a def's body spliced in here: its parameters, and the bindings of the holds around."""
+        """The scope of a def's body spliced in here: its parameters, and what holds and moments supply."""
         seen: dict[str, Meaning] = {}
         scope: Scope | None = self
         while scope is not None:
             for name, meaning in scope.names.items():
-                if isinstance(meaning, HeaderBinding | BodyBinding):
+                if isinstance(meaning, HeaderBinding | BodyBinding | Supplied):
                     seen.setdefault(name, meaning)
             scope = scope.outer
         return Scope(parameters, Scope(seen) if seen else None)

@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 from serq.grammar import ast
 from serq.grammar.link.context import Context, UnlinkableError
-from serq.grammar.link.expressions import Expressions, which
+from serq.grammar.link.engines import Engines, no_executor
+from serq.grammar.link.expressions import Expressions
+from serq.grammar.link.help import which
 from serq.ir import nodes as ir
 
 
@@ -21,6 +23,7 @@ class Sections:
     def __init__(self, context: Context, expressions: Expressions) -> None:
         self._context = context
         self._expressions = expressions
+        self._engines = Engines(context, expressions)
 
     # --- pools (R-A-040 to R-A-042) ---
 
@@ -93,6 +96,8 @@ class Sections:
                 return ir.Delay()
             case "step":
                 return self._step(node)
+            case "vllm":
+                return self._engines.vllm(node)
 
     def _servers(self, node: ast.Expr) -> int:
         return self.whole(node, "the number of servers")
@@ -113,7 +118,7 @@ class Sections:
             with context.attempt():
                 name, value = self._step_option(word, option)
                 fields[name], parts[name] = value, option
-        if context.readable and all(option.word != "cost" for option in node.kind.options):
+        if context.readable and not any(option.word.startswith("cost") for option in node.kind.options):
             message = f"stage `{node.name.text}` needs a `cost`: what an iteration takes"
             context.error("E217", message, node.name.place, help="add `cost …;`")
         if "cost" not in fields:
@@ -136,6 +141,8 @@ class Sections:
         match word:
             case "budget" | "chunk" | "cost":
                 return word, link.link(option.values[0])
+            case "cost via":
+                raise no_executor(self._context, option)
             case "memory":
                 return word, self._known(option.names[0], "pool")
             case "serve by":

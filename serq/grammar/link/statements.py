@@ -10,6 +10,7 @@ from serq.grammar.link import definitions
 from serq.grammar.link.context import Context, Family, UnlinkableError
 from serq.grammar.link.expressions import GLOBAL, Expressions
 from serq.grammar.link.holds import link_hold
+from serq.grammar.link.requests import link_request
 from serq.grammar.link.scope import Scope
 from serq.ir import nodes as ir
 from serq.ir.limits import MAX_DEPTH
@@ -30,6 +31,7 @@ class Statements:
             ast.Turn: self._turn,
             ast.End: self._end,
             ast.Request: self._request,
+            ast.Send: self._send,
             ast.Set: self._set,
             ast.Observe: self._observe,
             ast.Hold: self._hold,
@@ -87,6 +89,9 @@ class Statements:
 
     def _hold(self, node: ast.Hold, scope: Scope, out: Out) -> None:
         self._add(out, link_hold(self, node, scope), node.place)
+
+    def _send(self, node: ast.Send, scope: Scope, out: Out) -> None:
+        self._add(out, link_request(self, node, scope), node.place)
 
     def _pool_statement(self, node: ast.PoolStatement, scope: Scope, out: Out) -> None:
         id_ = self.context.statement_id()

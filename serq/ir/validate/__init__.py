@@ -1,6 +1,7 @@
 """What every program must obey, whoever wrote it: a person, a tool, a JSON file.
 
-Checks are by subject: ``structure`` (numbering, depth), ``declarations``, ``session`` (statements),
+Checks are by subject: ``structure`` (numbering, depth), ``declarations``, ``serving`` (engines,
+connectors, gauges), ``session`` (statements), ``requests``,
 ``expressions`` (what may be read when), ``staleness`` (the header lint), ``progress`` (time that stands
 still), ``suspicion`` (warnings).
 """
@@ -14,6 +15,7 @@ from serq.ir.validate.expressions import Expressions
 from serq.ir.validate.index import Index
 from serq.ir.validate.problem import Findings, Problem
 from serq.ir.validate.progress import Progress
+from serq.ir.validate.serving import Engines
 from serq.ir.validate.session import Session
 from serq.ir.validate.staleness import Staleness
 from serq.ir.validate.structure import check_depth, check_structure
@@ -44,6 +46,7 @@ def validate(program: Program) -> tuple[Problem, ...]:
     expressions = Expressions(index, findings)
     check_structure(index, findings)
     Declarations(index, findings, expressions).check()
+    Engines(index, findings, expressions).check()
     Session(index, findings, expressions).check()
     Staleness(index, findings).check()
     Progress(index, findings).check()

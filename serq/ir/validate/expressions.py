@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from serq.ir.expressions import ARITIES
+from serq.ir.expressions import ARITIES, ENGINE_FUNCTIONS
 from serq.ir.fold import constant
 from serq.ir.limits import MAX_MEMBERS
-from serq.ir.moments import VARIABLES, Moment, readable_at
+from serq.ir.moments import READS_REQUESTS, VARIABLES, Moment, readable_at
 from serq.ir.nodes import (
     Aggregate,
     Attribute,
@@ -19,13 +19,17 @@ from serq.ir.nodes import (
     Number,
     PoolRead,
     PoolRef,
+    RequestRead,
+    Reusable,
     Stage,
     StageRead,
     StageRef,
     Step,
     Variable,
+    Vllm,
 )
 from serq.ir.printer import number, reference
+from serq.ir.validate.handles import unknown_handle
 from serq.ir.validate.index import Index, declared
 from serq.ir.validate.problem import Findings
 from serq.ir.walk import children
@@ -62,6 +66,9 @@ class Expressions:
                 self._draw(node, moment)
             case PoolRead() | StageRead():
                 self._read(node, moment, bound)
+                return
+            case RequestRead() | Reusable():
+                self._of_request(node, moment, bound)
                 return
             case Aggregate():
                 self._count(node)
@@ -125,6 +132,38 @@ class Expressions:
             self._findings.error("E411", f"`{target.name}` is no step stage and has no budget", node)
         if node.function == "price":
             self._findings.error("E208", "`price` is not modelled", node)
+        if isinstance(target, Stage):
+            self._stage_function(node, target)
+
+    def _stage_function(self, node: PoolRead | StageRead, stage: Stage) -> None:
+        """Some functions are of engines only, and some engines do not have."""
+        is_engine = isinstance(stage.kind, Vllm)
+        if node.function in ENGINE_FUNCTIONS and not is_engine:
+            message = f"`{stage.name}` is no vllm stage: it has no `{node.function}`"
+            self._findings.error("E411", message, node)
+        elif is_engine and node.function == "work":
+            message = f"`work({stage.name})` would tell how long the outputs will be, which nobody knows"
+            help_ = "`running`, `waiting` and `kv_usage` can be read"
+            self._findings.error("E411", message, node, help=help_)
+        elif is_engine and node.function.startswith("est_"):
+            message = f"`{stage.name}` is a vllm stage: it has no `{node.function}`"
+            self._findings.error("E411", message, node)
+
+    def _of_request(self, node: RequestRead | Reusable, moment: Moment, bound: frozenset[str]) -> None:
+        """What became of a request is read by the session that sent it."""
+        if moment not in READS_REQUESTS:
+            what = node.metric if isinstance(node, RequestRead) else "reusable"
+            message = f"`{what}(…)` is of a session's own request, and {moment.rights.label} has none"
+            self._findings.error("E403", message, node)
+        if node.handle not in self._index.handles:
+            message = f"no statement sends a request `{node.handle}`"
+            help_ = unknown_handle(node.handle, self._index)
+            self._findings.error("E435", message, node, help=help_, whole=True)
+        if isinstance(node, Reusable):
+            self.reference(node.stage, moment, bound)
+            stage = self._index.stages.get(node.stage.name)
+            if stage is not None and not isinstance(stage.kind, Vllm):
+                self._findings.error("E411", f"`{stage.name}` is no vllm stage: it has no cache", node)
 
     def reference(self, ref: PoolRef | StageRef, moment: Moment, bound: frozenset[str] = frozenset()) -> None:
         """A pool or stage, and the member it means (R-A-031)."""

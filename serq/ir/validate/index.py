@@ -18,6 +18,7 @@ from serq.ir.nodes import (
     Pool,
     PoolRef,
     Program,
+    Request,
     Run,
     Set,
     Stage,
@@ -60,6 +61,21 @@ class Index:
     def stages(self) -> dict[str, Stage]:
         """Stage by name."""
         return {stage.name: stage for stage in self.program.stages}
+
+    @cached_property
+    def connectors(self) -> frozenset[str]:
+        """The names of connectors."""
+        return frozenset(connector.name for connector in self.program.connectors)
+
+    @cached_property
+    def requests(self) -> tuple[Request, ...]:
+        """The statements that send requests."""
+        return tuple(s for s in self.all_statements if isinstance(s, Request))
+
+    @cached_property
+    def handles(self) -> frozenset[str]:
+        """The handles under which requests are sent."""
+        return frozenset(request.handle for request in self.requests)
 
     @cached_property
     def all_statements(self) -> tuple[AnyStatement, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from serq.ir.fold import constant
-from serq.ir.nodes import AnyStatement, Block, Branch, Closed, End, Grow, Hold, Loop, PoolRef, Run
+from serq.ir.nodes import AnyStatement, Block, Branch, Closed, End, Grow, Hold, Loop, PoolRef, Request, Run
 from serq.ir.validate.index import Index
 from serq.ir.validate.problem import Findings
 
@@ -59,6 +59,8 @@ class Progress:
 
     def _may_wait(self, node: AnyStatement) -> bool:
         match node:
+            case Request():
+                return True
             case Run():
                 return constant(node.work) != 0.0
             case Hold():

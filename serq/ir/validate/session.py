@@ -7,7 +7,7 @@ from typing import Any
 
 from serq.ir.fold import constant
 from serq.ir.limits import MAX_MEMBERS
-from serq.ir.moments import VARIABLES, Moment
+from serq.ir.moments import RESERVED_VARIABLES, Moment
 from serq.ir.nodes import (
     Block,
     Branch,
@@ -21,15 +21,18 @@ from serq.ir.nodes import (
     PoolRef,
     ProcessorSharing,
     Release,
+    Request,
     Run,
     Set,
     StageRef,
     Step,
+    Vllm,
 )
 from serq.ir.printer import expression, number, reference, statement
 from serq.ir.validate.expressions import Expressions
 from serq.ir.validate.index import Index, blocks
 from serq.ir.validate.problem import Findings
+from serq.ir.validate.requests import Requests
 from serq.ir.walk import alike
 
 Holds = tuple[Hold, ...]
@@ -43,6 +46,7 @@ class Session:
         self._index = index
         self._findings = findings
         self._expressions = expressions
+        self._requests = Requests(index, findings, expressions)
         self._moment = Moment.STATEMENT
         self._leased = [
             hold.units[hold.lease.unit].pool
@@ -58,6 +62,7 @@ class Session:
             Load: self._load,
             Release: self._release,
             Run: self._run,
+            Request: self._request,
             Branch: self._branch,
             Choose: self._choose,
         }
@@ -95,7 +100,7 @@ class Session:
     def _named(self, node: Set | Choose) -> None:
         """An attribute is not named like what the language supplies for every expression (R-A-005)."""
         name = node.attribute
-        if name in self._misnamed or not (name in VARIABLES or name == "inf"):
+        if name in self._misnamed or not (name in RESERVED_VARIABLES or name == "inf"):
             return
         self._misnamed.add(name)
         message = f"`{name}` is a name that the language supplies; an attribute of that name would hide it"
@@ -198,7 +203,10 @@ class Session:
                 whole=True,
             )
 
-    # --- runs ---
+    # --- requests and runs ---
+
+    def _request(self, node: Request, holds: Holds) -> None:
+        self._requests.check(node)
 
     def _run(self, node: Run, holds: Holds) -> None:
         for stage in node.stages:
@@ -220,7 +228,11 @@ class Session:
         if stage is None:
             return
         is_step = isinstance(stage.kind, Step)
-        if is_step and node.mode is None:
+        if isinstance(stage.kind, Vllm):
+            message = f"`{ref.name}` is a vllm stage: it serves requests, not work"
+            help_ = f"write `request HANDLE on {reference(ref)} (prompt, output);`"
+            self._findings.error("E434", message, node, help=help_)
+        elif is_step and node.mode is None:
             message = f"`{ref.name}` is a step stage: say whether this is a prefill or a decode"
             help_ = f"write `run {reference(ref)} prefill (…)` or `run {reference(ref)} decode (…)`"
             self._findings.error("E417", message, node, help=help_)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from serq.ir.nodes import Attribute, Block, Expr, Hold, PoolRead, Set, StageRead
+from serq.ir.nodes import Attribute, Block, Expr, Hold, PoolRead, Reusable, Set, StageRead
 from serq.ir.printer import expression
 from serq.ir.validate.index import Index, blocks
 from serq.ir.validate.problem import Findings
 from serq.ir.walk import descendants
 
-Latest = dict[str, PoolRead | StageRead | None]
+Latest = dict[str, PoolRead | StageRead | Reusable | None]
 """Attribute -> what its latest `set` reads of the deployment's state, None for nothing."""
 
 
@@ -54,8 +54,10 @@ class Staleness:
         self._findings.error("E421", message, node, help=help_)
 
 
-def _live(value: Expr) -> PoolRead | StageRead | None:
+def _live(value: Expr) -> PoolRead | StageRead | Reusable | None:
     for node in descendants(value):
+        if isinstance(node, Reusable):
+            return node
         if isinstance(node, PoolRead | StageRead) and node.function != "blocksize":
             return node
     return None

@@ -10,11 +10,14 @@ from serq.ir.nodes import (
     IR_VERSION,
     Aggregate,
     Choose,
+    Connector,
     Draw,
+    Gauge,
     Node,
     Observe,
     Pool,
     Program,
+    Request,
     Set,
     Stage,
     Statement,
@@ -61,6 +64,7 @@ def check_structure(index: Index, findings: Findings) -> None:
         ("session", program.session),
         *((f"pool `{pool.name}`", (pool,)) for pool in program.pools),
         *((f"stage `{stage.name}`", (stage,)) for stage in program.stages),
+        *((f"connector `{connector.name}`", (connector,)) for connector in program.connectors),
     ]
     for owner, nodes in sections:
         with findings.inside(owner):
@@ -83,7 +87,9 @@ def _names(program: Program, findings: Findings) -> None:
         match node:
             case Pool(name=name) | Stage(name=name) | Set(attribute=name) | Choose(attribute=name):
                 pass
-            case Observe(series=name) | Aggregate(variable=name):
+            case Observe(series=name) | Aggregate(variable=name) | Request(handle=name):
+                pass
+            case Connector(name=name) | Gauge(name=name):
                 pass
             case _:
                 continue

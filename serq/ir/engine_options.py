@@ -1,0 +1,173 @@
+"""Every option of a `vllm` stage: its name, type, default, limits and meaning, in one table.
+
+Names, defaults and limits are those of vLLM 0.27.1's configuration classes; a default of None is resolved
+from other options, as the table says. The linker, the validator, the command line and the documentation read
+this table and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from types import MappingProxyType
+from typing import Final, Literal
+
+OptionType = Literal["count", "number", "switch", "word", "name", "numbers"]
+"""Whole number; number; true or false; one of some words; name of a declaration; list of numbers."""
+
+Default = int | float | bool | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOption:
+    """One option.
+
+    ``low`` and ``high`` are the least and greatest value, ``below`` a limit that must not be reached.
+    ``flag`` is the option on vLLM's command line; empty: it has none.
+    """
+
+    name: str
+    type: OptionType
+    default: Default
+    meaning: str
+    rules: str = ""
+    low: float = -inf
+    high: float = inf
+    below: float = inf
+    words: tuple[str, ...] = ()
+    required: bool = False
+    flag: str = ""
+
+    def fault(self, value: float) -> str | None:
+        """What a number would have to be, where ``value`` is out of the limits."""
+        if (self.low <= value <= self.high and value < self.below) or value == self.high == inf:
+            return None
+        limits = [f"at least {self.low:g}"] if self.low > -inf else []
+        limits += [f"at most {self.high:g}"] if self.high < inf else []
+        limits += [f"less than {self.below:g}"] if self.below < inf else []
+        return " and ".join(limits)
+
+
+Table = Mapping[str, EngineOption]
+
+
+def _table(*options: EngineOption) -> Table:
+    return MappingProxyType({option.name: option for option in options})
+
+
+ENGINE_OPTIONS: Final = _table(
+    EngineOption("num_gpu_blocks", "count", None, "blocks of the KV cache, the null block included",
+                 "S-005", 2, required=True, flag="num_gpu_blocks_override"),
+    EngineOption("max_model_len", "count", None, "longest prompt and output together, in tokens",
+                 "S-003", 1, required=True, flag="max_model_len"),
+    EngineOption("max_num_batched_tokens", "count", 2048, "tokens that one step may compute",
+                 "S-002, S-003", 1, flag="max_num_batched_tokens"),
+    EngineOption("max_num_scheduled_tokens", "count", None,
+                 "token budget of a step, where it is less than `max_num_batched_tokens`",
+                 "S-002", 1, flag="max_num_scheduled_tokens"),
+    EngineOption("max_num_seqs", "count", 128, "requests that may run at once",
+                 "S-003", 1, flag="max_num_seqs"),
+    EngineOption("block_size", "count", 16, "tokens of a block, where a group does not say otherwise",
+                 "S-110", 1, flag="block_size"),
+    EngineOption("enable_prefix_caching", "switch", True, "whether blocks are found again by their content",
+                 "S-070", flag="enable_prefix_caching"),
+    EngineOption("enable_chunked_prefill", "switch", True, "whether several steps may share a prompt",
+                 "S-003", flag="enable_chunked_prefill"),
+    EngineOption("long_prefill_token_threshold", "count", 0,
+                 "most tokens of one request in a step; 0: no limit",
+                 "S-003", 0, flag="long_prefill_token_threshold"),
+    EngineOption("async_scheduling", "switch", None,
+                 "whether the next step is planned while one runs; on, unless the drafter forbids it",
+                 "S-103", flag="async_scheduling"),
+    EngineOption("scheduler_reserve_full_isl", "switch", True,
+                 "whether a request is admitted only if all of its prompt fits",
+                 "S-089", flag="scheduler_reserve_full_isl"),
+    EngineOption("watermark", "number", 0.0, "share of the pool that an admission leaves free",
+                 "S-090", 0, below=1, flag="watermark"),
+    EngineOption("prefix_match_unit", "count", None,
+                 "tokens hashed together; default: what divides every group's block size",
+                 "S-110", 1, flag="prefix_match_unit"),
+    EngineOption("retention_interval", "count", None,
+                 "tokens between the states that a sliding-window or mamba group keeps; default: all",
+                 "S-117", 0),
+    EngineOption("prefill_schedule_interval", "count", 1, "every how many steps a prompt may be started",
+                 "S-108", 1, flag="prefill_schedule_interval"),
+    EngineOption("data_parallel_size", "count", 1,
+                 "ranks that step together: the members of the family, or 1", "S-108", 1,
+                 flag="data_parallel_size"),
+    EngineOption("kv_connector", "name", None, "the `connector` over which KV is sent or fetched", "S-104"),
+    EngineOption("kv_role", "word", "kv_both", "what the engine is to its connector", "S-104",
+                 words=("kv_producer", "kv_consumer", "kv_both")),
+    EngineOption("kv_load_failure_policy", "word", "recompute", "what becomes of a request whose KV is lost",
+                 "S-134", words=("recompute", "fail")),
+    EngineOption("scheduler", "word", "default", "which scheduler of vLLM or vllm-ascend decides", "V-036",
+                 words=("default", "recompute", "profiling_chunk", "balance")),
+)  # fmt: skip
+"""The plain options of a stage; `cost`, `group`, `speculative` and `waiting` stand beside them."""
+
+GROUP_OPTIONS: Final = _table(
+    EngineOption("block_size", "count", None,
+                 "tokens of a block; default: that of the stage, for `mamba` `max_model_len`", "S-110", 1),
+    EngineOption("window", "count", None, "`sliding`: tokens that attention looks back", "S-112", 1),
+    EngineOption("chunk", "count", None, "`chunked_local`: tokens of a chunk", "S-113", 1),
+    EngineOption("mode", "word", "none", "`mamba`: which states are cached", "S-120",
+                 words=("none", "align", "all")),
+    EngineOption("num_speculative_blocks", "count", 0, "`mamba`: blocks for states of drafts", "S-120", 0),
+    EngineOption("eagle", "switch", False, "whether the drafter's layers are in this group", "S-076"),
+)  # fmt: skip
+
+GROUP_KINDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
+    "full": ("block_size", "eagle"),
+    "sliding": ("block_size", "window", "eagle"),
+    "chunked_local": ("block_size", "chunk", "eagle"),
+    "mamba": ("block_size", "mode", "num_speculative_blocks", "eagle"),
+})  # fmt: skip
+"""Kind of a KV cache group -> its options."""
+
+GROUP_REQUIRED: Final[Mapping[str, str]] = MappingProxyType({"sliding": "window", "chunked_local": "chunk"})
+"""Kind of a KV cache group -> the option that it cannot do without."""
+
+SPECULATIVE_OPTIONS: Final = _table(
+    EngineOption("k", "count", None, "drafts a request gets in a step", "S-004", 1, required=True),
+    EngineOption("accept", "numbers", None,
+                 "chance that the i-th draft is taken, given those before it; drafts beyond are not",
+                 "S-101", 0, 1),
+    EngineOption("per_batch_size", "numbers", None,
+                 "drafts by batch size: `from, to, drafts`, and again", "S-102", 0),
+)  # fmt: skip
+
+SPECULATIVE_METHODS: Final = (
+    *("ngram", "ngram_gpu", "suffix", "medusa", "mlp_speculator", "draft_model"),
+    *("eagle", "eagle3", "mtp", "dflash", "dspark"),
+)
+"""Methods of speculation that a stage can name."""
+
+_FIXED: Final = "true: without the defect of upstream"
+
+WAITING_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
+    "fcfs": _table(),
+    "priority": _table(),
+    "short_request_first": _table(
+        EngineOption("threshold", "count", 256, "prompt tokens that still count as short", "V-002", 0),
+        EngineOption("long_max_wait_ms", "number", 0.0,
+                     "milliseconds after which the head of the long lane goes first; 0: never", "V-005", 0),
+        EngineOption("fixed", "switch", False, _FIXED, "V-007"),
+    ),
+    "batch_job_aware": _table(
+        EngineOption("max_jobs", "count", 20, "jobs that are told apart", "V-020", 0),
+        EngineOption("reserve_margin_blocks", "count", 2, "blocks kept beside the prediction", "V-020", 0),
+        EngineOption("reserve_max_blocks", "count", 8, "most blocks kept for one request", "V-020", 0),
+        EngineOption("low_available_tokens_threshold", "count", 4096,
+                     "free tokens below which short prompts go first", "V-020", 0),
+        EngineOption("short_decode_token_threshold", "count", 32,
+                     "output tokens up to which a job counts as short", "V-020", 0),
+        EngineOption("fixed", "switch", False, _FIXED, "V-034"),
+    ),
+})  # fmt: skip
+"""Order of the waiting queue -> its options; `by (keys)` takes none."""
+
+CONNECTOR_OPTIONS: Final = ("over", "work", "latency", "fail", "late", "offload_blocks")
+
+OPTION_FAMILIES: Final = ("cost", "group", "speculative", "waiting")
+"""Options of a stage that are written in a form of their own."""
