@@ -9,7 +9,7 @@ from typing import Final
 from lark import Token
 
 from serq.grammar.names import STATEMENT_WORDS
-from serq.grammar.tokens import retired, span_of
+from serq.grammar.tokens import span_of
 from serq.ir.nearest import closest
 from serq.source import Diagnostic, SourceFile, Span
 
@@ -100,9 +100,6 @@ def describe(at: Situation) -> Diagnostic:
     place = span_of(at.token)
     if at.token.type == "$END":
         return _unfinished(at)
-    if at.token.type == "ADMIT" and "NAME" in at.accepted:
-        code, message, advice = retired(at.token)
-        return Diagnostic(code, message, at.source, place, help=advice)
     unknown = _unknown_word(at)
     if unknown is not None:
         culprit, message, help_ = unknown

@@ -14,7 +14,7 @@ STAGE_FUNCTIONS: Final = frozenset(get_args(StageFunction))
 REQUEST_METRICS: Final = frozenset(get_args(RequestMetric))
 
 RETIRED_WORDS: Final = frozenset({"admit", "enter", "keep", "fit", "where"})
-"""Words of earlier languages that may not be names (R-A-004)."""
+"""Words of earlier languages that name no value and no def; pools, stages, series may have them (R-A-004)."""
 
 STATEMENT_WORDS: Final = (
     *("turn", "end", "request", "set", "observe", "hold", "grow", "load", "drop", "release", "run", "branch"),

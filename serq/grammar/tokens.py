@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from lark import Lark, Token
 
-from serq.grammar.names import RETIRED_WORDS
 from serq.source import Diagnostic, SourceFile, Span
 
 MAX_NESTING = 200
@@ -36,7 +35,7 @@ def span_of(token: Token) -> Span:
 
 
 def tokenize(source: SourceFile, lark: Lark) -> Tokens:
-    """All tokens of a text (R-A-001 to R-A-004); broken ones are reported and mended or left out."""
+    """All tokens of a text (R-A-001 to R-A-003); broken ones are reported and mended or left out."""
     result = Tokens([], set(), [], True)
     depth = 0
     previous: Token | None = None
@@ -103,15 +102,8 @@ def _problem(token: Token, previous: Token | None) -> tuple[str, str, str | None
             return "E103", "this string is not closed on its line", 'end it with `"`'
         case "UNCLOSED_COMMENT":
             return "E104", "this comment is never closed", "end it with `*/`; comments do not nest"
-        case "NAME" if token.value in RETIRED_WORDS:
-            return retired(token)
         case _:
             return None
-
-
-def retired(token: Token) -> tuple[str, str, str]:
-    """The message about a word that may not be a name (R-A-004)."""
-    return "E106", f"`{token}` is a word kept out of use and cannot be a name", "choose another name"
 
 
 def _bad_character(token: Token, previous: Token | None) -> tuple[str, str, str | None] | None:

@@ -152,6 +152,7 @@ def test_a_draw_is_passed_to_a_parameter_that_is_read_once() -> None:
         ("def f(x) { } session { observe v = f(1); }", "E304", "f(1)"),
         ("def f(x) { set x = 1; }", "E307", "x"),
         ("def f(x) { choose x in 2 by (1); }", "E307", "x"),
+        ("def f(x) { observe x = 1; }", "E307", "x"),
         ("def f(x) = max x in 2 (x);", "E307", "x"),
         ("pool p { } def f(x) { hold p (1) at admission (x = 1) { } }", "E307", "x"),
         ("def f(x) = x * x; session { observe v = f(~exp(1)); }", "E305", "~exp(1)"),

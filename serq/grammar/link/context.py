@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from serq.grammar import ast
+from serq.grammar.names import RETIRED_WORDS
 from serq.ir.nodes import Node, Statement
 from serq.source import Diagnostic, Place
 
@@ -99,6 +100,12 @@ class Context:
     def error(self, code: str, message: str, place: Place, *, help: str | None = None) -> None:
         """Report a mistake."""
         self.report(Diagnostic(code, message, help=help), Origin(place, self.calls))
+
+    def check_value_name(self, name: ast.Identifier) -> None:
+        """Report a word that no value and no def may be named (R-A-004)."""
+        if name.text in RETIRED_WORDS:
+            message = f"`{name.text}` is a word kept out of use and names no value"
+            self.error("E106", message, name.place, help="choose another name")
 
     def report(self, diagnostic: Diagnostic, origin: Origin | None) -> None:
         """Keep a diagnostic, with the place of what it is about."""

@@ -59,6 +59,7 @@ def declare(
 def _enter(context: Context, declared: Declared, position: int, item: ast.Item) -> None:
     match item:
         case ast.Let():
+            context.check_value_name(item.name)
             context.lets[item.name.text] = item.name
             declared.lets.append((position, item))
         case ast.Definition():

@@ -9,7 +9,7 @@ from serq.grammar.link.context import Context, Definition, UnlinkableError
 from serq.grammar.link.expressions import Expressions
 from serq.grammar.link.help import did_you_mean
 from serq.grammar.link.scope import Parameter, Scope
-from serq.grammar.names import LANGUAGE_WORDS, REQUEST_METRICS, STATEMENT_WORDS
+from serq.grammar.names import LANGUAGE_WORDS, RETIRED_WORDS, REQUEST_METRICS, STATEMENT_WORDS
 from serq.ir import nodes as ir
 from serq.ir.moments import RESERVED_VARIABLES, SUPPLIED_ATTRIBUTES
 from serq.ir.walk import descendants
@@ -30,14 +30,14 @@ def nodes_inside(node: ast.Node) -> Iterator[ast.Node]:
 def check(context: Context, definition: Definition) -> None:
     """Report what makes a def illegal, whether it is used or not."""
     node = definition.node
-    if node.name.text in LANGUAGE_WORDS:
-        message = f"`{node.name.text}` is a word of the language, and a def needs a name of its own"
-        context.error("E301", message, node.name.place)
+    for name in (node.name, *node.parameters):
+        context.check_value_name(name)
+        if name.text in LANGUAGE_WORDS - RETIRED_WORDS:
+            what = "a def" if name is node.name else "a parameter"
+            message = f"`{name.text}` is a word of the language, and {what} needs a name of its own"
+            context.error("E301", message, name.place)
     seen: set[str] = set()
     for parameter in node.parameters:
-        if parameter.text in LANGUAGE_WORDS:
-            message = f"`{parameter.text}` is a word of the language, and a parameter needs a name of its own"
-            context.error("E301", message, parameter.place)
         if parameter.text in seen:
             context.error("E302", f"`{parameter.text}` is a parameter twice", parameter.place)
         seen.add(parameter.text)
@@ -68,6 +68,8 @@ def _bound_inside(body: ast.Node) -> Iterator[ast.Identifier]:
         match node:
             case ast.Set() | ast.Choose():
                 yield node.target
+            case ast.Observe():
+                yield node.series
             case ast.Binding():
                 yield node.name
             case ast.Aggregate():

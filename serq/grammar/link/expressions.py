@@ -122,6 +122,7 @@ class Expressions:
     def _aggregate(self, node: ast.Aggregate, scope: Scope) -> ir.Expr:
         count = self.link(node.count, scope)
         variable = node.variable.text
+        self._context.check_value_name(node.variable)
         body = self.link(node.body, Scope({variable: Index(variable)}, scope))
         return ir.Aggregate(node.operator, variable, count, body)
 

@@ -62,6 +62,7 @@ def _link_bindings(linker: Statements, node: ast.Hold, scope: Scope) -> _Binding
     bound: set[str] = set()
     for binding in node.bindings:
         name = binding.name.text
+        context.check_value_name(binding.name)
         if name in bound:
             context.error("E213", f"`{name}` is bound twice in one `at admission`", binding.name.place)
         bound.add(name)

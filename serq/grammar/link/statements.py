@@ -77,6 +77,7 @@ class Statements:
     def _set(self, node: ast.Set, scope: Scope, out: Out) -> None:
         id_ = self.context.statement_id()
         value = self.expressions.link(node.value, scope)
+        self.context.check_value_name(node.target)
         statement = ir.Set(node.target.text, value, id=id_)
         self.context.mark(statement, node.target.place, "attribute")
         self._add(out, statement, node.place)
@@ -124,6 +125,7 @@ class Statements:
         id_ = self.context.statement_id()
         count = self.expressions.link(node.count, scope)
         keys = self.expressions.link_all(node.keys, scope)
+        self.context.check_value_name(node.target)
         statement = ir.Choose(node.target.text, count, keys, id=id_)
         self.context.mark(statement, node.target.place, "attribute")
         self._add(out, statement, node.place)
