@@ -9,7 +9,7 @@ from serq.grammar.link.context import Context, Definition, UnlinkableError
 from serq.grammar.link.expressions import Expressions
 from serq.grammar.link.help import did_you_mean
 from serq.grammar.link.scope import Parameter, Scope
-from serq.grammar.names import LANGUAGE_WORDS, RETIRED_WORDS, REQUEST_METRICS, STATEMENT_WORDS
+from serq.grammar.names import LANGUAGE_WORDS, REQUEST_METRICS, RETIRED_WORDS, STATEMENT_WORDS
 from serq.ir import nodes as ir
 from serq.ir.moments import RESERVED_VARIABLES, SUPPLIED_ATTRIBUTES
 from serq.ir.walk import descendants
