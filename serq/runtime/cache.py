@@ -14,19 +14,21 @@ from serq.runtime.session import Session
 class Remembered:
     """A session as one pool knows it: alive, its attributes as they are; ended, as at its last release there.
 
-    Eviction keys and spill expressions read it (R-A-085).
+    A dead entry knows the session as it was when the entry died. Eviction keys and spill expressions read it
+    (R-A-085).
     """
 
-    __slots__ = ("__weakref__", "session", "snapshot")
+    __slots__ = ("__weakref__", "dead", "session", "snapshot")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, dead: bool = False) -> None:
         self.session = session
-        self.snapshot = session
+        self.snapshot = copy(session) if dead else session
+        self.dead = dead
 
     @property
     def now(self) -> Session:
         """The session whose attributes count at this moment."""
-        return self.session if self.session.live else self.snapshot
+        return self.session if self.session.live and not self.dead else self.snapshot
 
 
 class Entry:
@@ -49,12 +51,12 @@ class Entry:
 
     @property
     def finder(self) -> Session | None:
-        """The session that could find entries of its own again; nobody once it has ended."""
-        return self.session if self.session.live else None
+        """The session that finds this entry again; nobody finds a dead one, or one of an ended session."""
+        return self.session if self.live and self.session.live else None
 
     def waiting(self) -> float:
-        """1 if the session of this entry waits for a hold (`waiting`, R-A-032)."""
-        return 0.0 if self.session.waiting_hold is None else 1.0
+        """1 if the session that finds this entry again waits for a hold (`waiting`, R-A-032)."""
+        return 1.0 if self.live and self.session.waiting_hold is not None else 0.0
 
 
 class PrefixCache:
@@ -92,11 +94,12 @@ class PrefixCache:
         self._live[session.number] = entry
         return entry
 
-    def bury(self, session: Session, units: float, now: float) -> Entry:
-        """Leave ``units`` as an entry that ``session`` does not find again."""
-        entry = self._add(session, units, now)
+    def bury(self, dead: Entry, units: float, now: float) -> None:
+        """Leave ``units`` of ``dead``, an entry of another pool: its session does not find them again."""
+        entry = self._add(dead.session, units, now)
         entry.live = False
-        return entry
+        if self._remembered is not None:
+            entry.remembered = dead.remembered or Remembered(dead.session, dead=True)
 
     def _add(self, session: Session, units: float, now: float) -> Entry:
         self._order += 1
@@ -131,6 +134,8 @@ class PrefixCache:
         if taken > 0.0:
             self.shrink(entry, taken)
         self._retire(entry)
+        if self._remembered is not None:
+            entry.remembered = Remembered(session, dead=True)
         return taken
 
     def _retire(self, entry: Entry) -> None:

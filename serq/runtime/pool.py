@@ -211,7 +211,7 @@ class Pool:
         if entry.live:
             self.cache.store(session, units + self.cache.amount_of(session), now)
         else:
-            self.cache.bury(session, units, now)
+            self.cache.bury(entry, units, now)
         self.cache.remember(session)
 
     # --- preemption -------------------------------------------------------------------------------------
