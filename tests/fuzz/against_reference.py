@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tests.fuzz.comparison import Comparison, compare, happenings, same_kind
+from tests.fuzz.comparison import Comparison, compare, happenings, still_shows
 from tests.fuzz.generator import random_program
 from tests.fuzz.minimise import minimised
 from tests.fuzz.reference import Reference, Unusable, reference_python
@@ -55,7 +55,7 @@ def _report(
     seed: int, program: FuzzProgram, found: Comparison, reference: Reference, folder: Path, attempts: int
 ) -> None:
     """Write the program, made small, and what differs in it."""
-    small = minimised(program, lambda smaller: same_kind(compare(smaller, reference), found), attempts)
+    small = minimised(program, lambda smaller: still_shows(smaller, reference, found), attempts)
     differing = compare(small, reference)
     folder.mkdir(parents=True, exist_ok=True)
     notes = "".join(f"// {line}\n" for text in differing.differences[:8] for line in text.splitlines()[:4])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.conformance.ours import outcome_here
 from tests.conformance.outcome import Outcome, differences
+from tests.fuzz.quirks import quirks
 from tests.fuzz.reference import Reference, Unusable
 from tests.fuzz.tree import FuzzProgram
 
@@ -61,9 +62,12 @@ def trace_file(program: FuzzProgram) -> Iterator[Path | None]:
         yield path
 
 
-def same_kind(comparison: Comparison, original: Comparison) -> bool:
+def still_shows(program: FuzzProgram, reference: Reference, original: Comparison) -> bool:
     """Whether a smaller program still shows the original difference, and not another one."""
-    if isinstance(comparison.expected, Unusable) or isinstance(original.expected, Unusable):
+    if quirks(program) or isinstance(original.expected, Unusable):
+        return False
+    comparison = compare(program, reference)
+    if isinstance(comparison.expected, Unusable):
         return False
     refusals = (comparison.expected.refused, comparison.actual.refused)
     return bool(comparison.differences) and refusals == (original.expected.refused, original.actual.refused)
