@@ -106,7 +106,7 @@ def _engine_pools(rng: Random, engine: StageSpec) -> list[PoolSpec]:
         pools.append(PoolSpec("reqs", engine.count, rng.choice((1, 2, 2, 3, 4)), engine=via))
     lifo = rng.random() < 0.8
     block = rng.choice((None, None, 2, 4))
-    cap = rng.choice((8, 10, 12, 14, 16, 20)) if lifo else rng.choice((None, 400))
+    cap = rng.choice((8, 10, 12, 14, 16, 20)) if lifo else rng.choice((None, 10, 14, 20, 30))
     via = engine.name if rng.random() < 0.3 else None
     pools.append(PoolSpec("kv", engine.count, cap, block, lifo, via))
     return pools

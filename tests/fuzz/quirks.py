@@ -1,25 +1,25 @@
-"""Programs in which the reference does what we do not copy: none is generated, and none is minimised to."""
+"""What the reference does and we do not copy: programs with it are avoided, or ours is made to do it too."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
+from serq.runtime.hold import Allocation
+from serq.runtime.step_scheduler import StepScheduler
+from serq.runtime.token_run import TokenRun
 from tests.fuzz.tree import Block, FuzzProgram, Piece
 
-_GROWING = re.compile(r"\bgrowing (\w+)")
 _CAP = re.compile(r"^cap (\d+)$")
 LARGE = 100
-"""A pool of this size never makes a growing run of a generated program wait."""
+"""A tier of this size is never full in a generated program."""
 
 
 def quirks(program: FuzzProgram) -> set[str]:
     """What is in ``program`` that makes it incomparable."""
     found = set()
     pools = {piece.head.split("[")[0].split()[1]: piece for piece in program.items if _is(piece, "pool")}
-    growing = {name for piece in _pieces(program.items) for name in _GROWING.findall(piece.head)}
-    if any(_may_stall(pools[name]) for name in growing & pools.keys()):
-        found.add("a growing run that may stall")
     admitting = any("admit via" in option.head for pool in pools.values() for option in _options(pool))
     if admitting and any(": ps" in piece.head for piece in program.items if _is(piece, "stage")):
         found.add("a `ps` stage beside a pool that an engine admits")
@@ -38,17 +38,32 @@ def _options(piece: Piece) -> Block:
     return piece.blocks[0] if piece.blocks else ()
 
 
-def _pieces(block: Block) -> Iterator[Piece]:
-    for piece in block:
-        yield piece
-        for inner in piece.blocks:
-            yield from _pieces(inner)
-
-
-def _may_stall(pool: Piece) -> bool:
-    lifo = any(option.head == "preempt lifo" for option in _options(pool))
-    return not lifo and _capacity(pool) < LARGE
-
-
 def _capacity(pool: Piece) -> float:
     return min((float(cap[1]) for option in _options(pool) if (cap := _CAP.match(option.head))), default=1e9)
+
+
+@contextmanager
+def stalls_counted_twice() -> Iterator[None]:
+    """Inside, a growing run that waited for memory has its position advanced by the grant too (R-B-045)."""
+    grow = StepScheduler._grow
+
+    def counting_twice(self: StepScheduler, run: TokenRun, allocation: Allocation, tokens: float) -> bool:
+        missing = allocation.position + tokens - allocation.units
+        if grow(self, run, allocation, tokens):
+            return True
+        if not allocation.returned:
+            grower = allocation.pool.growers[-1]
+            granted = grower.granted
+
+            def count() -> None:
+                allocation.position += missing
+                granted()
+
+            grower.granted = count
+        return False
+
+    StepScheduler._grow = counting_twice  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        StepScheduler._grow = grow  # type: ignore[method-assign]

@@ -169,9 +169,7 @@ class Statements:
         rng = self.rng
         stage = next(stage for stage in self.deployment.steps() if stage.memory)
         index = "" if stage.count == 1 else rng.choice(("[0]", "[1]", "[j]"))
-        growing = (
-            f" growing kv{index}" if rng.random() < 0.85 and _never_stalls(self.deployment.pool("kv")) else ""
-        )
+        growing = f" growing kv{index}" if rng.random() < 0.85 else ""
         prompt = rng.choice(("4", "2 + serial", "6 - x / 4", "3", "min(6, 1 + turn_no * 2)", "y"))
         taken = rng.choice((prompt, prompt, "1", "0", f"min({prompt}, 2)" if growing else prompt))
         units = [f"kv{index} ({taken})"]
@@ -197,8 +195,8 @@ class Statements:
         return Piece("hold " + ", ".join(units), (tuple(body),), tail=tail)
 
     def _growing(self, scope: Scope, stage: StageSpec) -> Held | None:
-        """A hold to grow; none that may stall, which the reference counts twice (R-B-045)."""
-        held = {held.ref: held for held in scope.holds if _never_stalls(held.pool)}
+        """A hold to grow, most often one of the engine's memory."""
+        held = {held.ref: held for held in scope.holds}
         if not held or self.rng.random() < 0.25:
             return None
         memory = [held for held in held.values() if held.pool.name == stage.memory]
@@ -303,8 +301,3 @@ class Statements:
 
     def _engine_count(self, pool: PoolSpec) -> int:
         return next(stage.count for stage in self.deployment.stages if stage.name == pool.engine)
-
-
-def _never_stalls(pool: PoolSpec) -> bool:
-    """Whether a growth here is granted at once or preempts somebody."""
-    return pool.lifo or pool.cap is None or pool.cap > 100
