@@ -67,6 +67,7 @@ class StepScheduler:
     _left: float = 0.0
     _shown_left: float = 0.0
     _chunk: float = inf
+    _decodes_wait: bool = False
     _newcomers: list[TokenRun] = field(default_factory=list)
 
     # --- residents --------------------------------------------------------------------------------------
@@ -102,12 +103,14 @@ class StepScheduler:
         batch = self._forming = TokenBatch()
         preemptions = self.memory.preemptions
         try:
-            if rules.exclusive_prefill and not all(run.decoding for run in self.residents):
+            prefilling = not all(run.decoding for run in self.residents)
+            self._decodes_wait = rules.exclusive_prefill and prefilling
+            if self._decodes_wait:
                 self._serve_one_prefill(batch)
             else:
                 self._serve(self._order(totals), batch)
-                if self.memory.preemptions == preemptions:
-                    self._admit(batch, preemptions)
+            if not (self._decodes_wait and batch.served):
+                self._admit(batch, preemptions)
         finally:
             self._forming = None
         batch.preempted = self.memory.preemptions != preemptions
@@ -207,7 +210,10 @@ class StepScheduler:
         return False
 
     def _serve_one_prefill(self, batch: TokenBatch) -> None:
-        """`serve exclusive prefill`: the first prefill that can take tokens, alone (R-B-037)."""
+        """`serve exclusive prefill`: the first prefill that can take tokens, alone (R-B-037).
+
+        Where none can, for want of memory, decodes wait nevertheless; heads are admitted.
+        """
         for run in self.residents.copy():
             if not run.decoding:
                 self._serve([run], batch)
@@ -246,6 +252,8 @@ class StepScheduler:
         self._newcomers.clear()
         self.resume(session)
         for run in self._newcomers.copy():
+            if run.decoding and self._decodes_wait:
+                continue
             if not exclusive or run.decoding:
                 self._serve([run], batch)
             elif self._take_over(run, batch):
