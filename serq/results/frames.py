@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from serq.results.engines import EngineFigures, Latency
 from serq.results.statistics import Summary
-from serq.runtime.records import PoolRow, Records, Series, StageRow
+from serq.runtime.records import GaugeRow, PoolRow, Records, Series, StageRow
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, StepTable
 
 if TYPE_CHECKING:
@@ -42,6 +42,11 @@ def stage_frame(rows: Sequence[StageRow]) -> DataFrame:
 def pool_frame(rows: Sequence[PoolRow]) -> DataFrame:
     """One row a pool member, in declaration order."""
     return _frame(PoolRow, rows)
+
+
+def gauge_frame(rows: Sequence[GaugeRow]) -> DataFrame:
+    """One row a gauge, in declaration order."""
+    return _frame(GaugeRow, rows)
 
 
 def engine_frame(engines: Sequence[EngineFigures]) -> DataFrame:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from serq.results.engines import EngineFigures, Latency, engine_figures
 from serq.results.statistics import Summary
-from serq.runtime.records import PoolRow, Records, StageRow
+from serq.runtime.records import GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow
 
 Plain = int | float | str | None
@@ -27,12 +27,13 @@ POOL_FIELDS: Final = (
     *("evicted_entries", "evicted_units", "preemptions", "spills", "rejected", "stuck"),
 )
 
+GAUGE_FIELDS: Final = ("mean", "smallest", "largest")
 ENGINE_FIELDS: Final = (
     *("name", "member", "steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage"),
 )
 LATENCY_FIELDS: Final = ("mean", "p50", "p99")
 
-Row = Records | Summary | StageRow | PoolRow | EngineRow | Latency
+Row = Records | Summary | StageRow | PoolRow | EngineRow | Latency | GaugeRow
 
 _LARGEST_PLAIN_INTEGER: Final = 10**21
 
@@ -52,6 +53,8 @@ def as_dict(records: Records, summaries: Mapping[str, Summary]) -> dict[str, Any
     out["observes"] = {name: _fields(summary, SUMMARY_FIELDS) for name, summary in summaries.items()}
     out["stages"] = [_fields(row, STAGE_FIELDS) for row in records.stages]
     out["pools"] = [_fields(row, POOL_FIELDS) for row in records.pools]
+    if records.gauges:
+        out["gauges"] = {gauge.name: _fields(gauge, GAUGE_FIELDS) for gauge in records.gauges}
     if records.engines:
         out["engines"] = [_engine(figures) for figures in engine_figures(records)]
     if records.stopped is not None:

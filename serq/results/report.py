@@ -59,6 +59,11 @@ class Report:
         return frames.pool_frame(self.records.pools)
 
     @cached_property
+    def gauges(self) -> DataFrame:
+        """One row a gauge: time-weighted mean, smallest and largest value."""
+        return frames.gauge_frame(self.records.gauges)
+
+    @cached_property
     def engines(self) -> DataFrame:
         """One row a member of a `vllm` stage: its figures since warm-up."""
         return frames.engine_frame(engine_figures(self.records))

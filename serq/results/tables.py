@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from serq.results.engines import EngineFigures, engine_figures
 from serq.results.statistics import Summary
-from serq.runtime.records import PoolRow, Records, StageRow
+from serq.runtime.records import GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow, OptionValue
 
 _ENOUGH_SAMPLES: Final = 40
@@ -36,6 +36,7 @@ def report_tables(records: Records, summaries: Mapping[str, Summary]) -> list[Ta
     engines = engine_figures(records)
     tables = (
         observation_table(summaries),
+        gauge_table(records.gauges),
         stage_table(records.stages),
         pool_table(records.pools),
         engine_table(engines),
@@ -78,6 +79,12 @@ _POOL_INCIDENTS: Final = {
     "stuck": "stuck",
 }
 """Columns that are shown only where something of the kind happened."""
+
+
+def gauge_table(gauges: Sequence[GaugeRow]) -> Table:
+    """One row a gauge."""
+    fields = ("mean", "smallest", "largest")
+    return Table(("gauge", *fields), tuple((gauge.name, *_figures(gauge, fields)) for gauge in gauges))
 
 
 def stage_table(rows: Sequence[StageRow]) -> Table:

@@ -55,6 +55,16 @@ class PoolRow:
 
 
 @dataclass(slots=True)
+class GaugeRow:
+    """Figures of a gauge over [warm-up, end]: time-weighted mean, smallest and largest value."""
+
+    name: str
+    mean: float
+    smallest: float
+    largest: float
+
+
+@dataclass(slots=True)
 class Records:
     """Everything a finished (or stopped) run recorded."""
 
@@ -74,5 +84,6 @@ class Records:
     engines: list[EngineRow] = field(default_factory=list)
     """The members of `vllm` stages, in the order of declaration."""
     requests: RequestTable = field(default_factory=RequestTable)
+    gauges: list[GaugeRow] = field(default_factory=list)
     stopped: str | None = None
     """Why the run ended before its end (``end`` is the instant it had reached); None: it finished."""

@@ -12,6 +12,7 @@ from serq.runtime.codegen.model import Model, model_of
 from serq.runtime.deployment import Deployment
 from serq.runtime.engine import Engine
 from serq.runtime.faults import locate
+from serq.runtime.gauges import Gauge
 from serq.runtime.hold import HoldPlan
 from serq.runtime.random import RandomSource
 from serq.runtime.records import Records, Series
@@ -116,6 +117,9 @@ class Simulation:
             functions.get("arrival_gap"),
             arrivals,
         )
+        self._gauges = [
+            Gauge(gauge.name, functions[f"gauge_{number}"]) for number, gauge in enumerate(program.gauges)
+        ]
         gateway = Gateway(self.clock, self._world.wake, random, trace)
         functions.update(
             {self.model.pools[name]: members for name, members in self._deployment.pools.items()},
@@ -170,9 +174,12 @@ class Simulation:
         self._workload.begin()
         world.settle()
         world.react()
+        self._sample_gauges()
         advance = world.advance
         countdown = _EVENTS_BETWEEN_PROGRESS
         while not self._drained() and advance(horizon):
+            if self._gauges:
+                self._sample_gauges()
             countdown -= 1
             if countdown == 0:
                 countdown = _EVENTS_BETWEEN_PROGRESS
@@ -181,6 +188,13 @@ class Simulation:
         if clock.next_time() == inf:
             self._deployment.serving.check_stalls()
         self._finish()
+
+    def _sample_gauges(self) -> None:
+        """Read the gauges if nothing more happens at this instant."""
+        now = self.clock.now
+        if self.clock.next_time() > now:
+            for gauge in self._gauges:
+                gauge.sample(now)
 
     def _drained(self) -> bool:
         return self._limit is not None and self._workload.complete() and self._world.live == 0
@@ -212,6 +226,8 @@ class Simulation:
             pool.reset(now)
         for stage in self._deployment.members():
             stage.reset(now)
+        for gauge in self._gauges:
+            gauge.reset(now)
 
     # --- what it leaves behind --------------------------------------------------------------------------
 
@@ -242,6 +258,7 @@ class Simulation:
             warnings=[*self._warnings(), *serving.warnings(now)],
             engines=engines,
             requests=serving.requests,
+            gauges=[gauge.row(now) for gauge in self._gauges],
             stopped=stopped,
         )
 

@@ -77,6 +77,7 @@ _SERVE: Final = Scope(
     },
     session="run.session",
 )
+_GAUGE: Final = Scope()
 _GAP: Final = Scope(parameters=("draws",), draws="draws")
 
 
@@ -144,6 +145,8 @@ def _functions(program: nodes.Program, expressions: Expressions, model: Model) -
         yield from _pool_functions(pool, expressions, model.pools[pool.name])
     for stage in program.stages:
         yield from _stage_functions(stage, expressions, model.stages[stage.name])
+    for number, gauge in enumerate(program.gauges):
+        yield f"gauge `{gauge.name}`", f"gauge_{number}", "", expressions.value(gauge.value, _GAUGE)
     if isinstance(program.workload.arrive, nodes.Renewal):
         value = expressions.value(program.workload.arrive.gap, _GAP)
         yield "workload, arrive", "arrival_gap", ", ".join(_GAP.parameters), value

@@ -135,5 +135,3 @@ def check_connectors(program: nodes.Program) -> None:
     if program.connectors:
         name = program.connectors[0].name
         raise RunError(f"connector `{name}`: connectors do not run yet", code="not-modelled")
-    if program.gauges:
-        raise RunError(f"gauge `{program.gauges[0].name}`: gauges do not run yet", code="not-modelled")

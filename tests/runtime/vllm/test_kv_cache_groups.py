@@ -162,9 +162,7 @@ def test_hits_inside_a_block_are_copied() -> None:
 
 
 def test_eagle_computes_the_last_hit_block_again() -> None:
-    run = engine(
-        FullAttentionSpec(4), max_num_batched_tokens=32, speculative=SpeculativeConfig("eagle", 2)
-    )
+    run = engine(FullAttentionSpec(4), max_num_batched_tokens=32, speculative=SpeculativeConfig("eagle", 2))
     computed(run, "A", [("doc", 0, 16)])
     run.add("B", [("doc", 0, 16)])
     assert run.launch().hits == {"B": (8, 0)}
@@ -173,9 +171,7 @@ def test_eagle_computes_the_last_hit_block_again() -> None:
 @pytest.mark.parametrize("mode", ["align", "all"])
 def test_retention_keeps_states_of_segments_and_of_the_prompt(mode: MambaMode) -> None:
     """Interval 16, blocks of 4, prompt 27: states at 16 and at floor(26 / 4) * 4 = 24."""
-    run = engine(
-        FullAttentionSpec(4), MambaSpec(4, mode), max_num_batched_tokens=64, retention_interval=16
-    )
+    run = engine(FullAttentionSpec(4), MambaSpec(4, mode), max_num_batched_tokens=64, retention_interval=16)
     run.add("A", 27)
     run.launch()
     table = run.scheduler.kv_cache_manager.managers[1].block_tables["A"]
