@@ -13,33 +13,52 @@ _IGNORED: Final = {
     "is how the server is reached": """
         host port uds uvicorn_log_level ssl_keyfile ssl_certfile ssl_ca_certs api_key root_path
         allowed_origins allow_credentials served_model_name master_addr master_port config headless
-        api_server_count disable_uvicorn_access_log enable_request_id_headers response_role
-        data_parallel_address data_parallel_rpc_port data_parallel_backend shutdown_timeout""",
+        api_server_count log_config_file enable_ssl_refresh ssl_cert_reqs ssl_ciphers
+        allowed_methods allowed_headers middleware disable_fastapi_docs enable_offline_docs
+        disable_uvicorn_access_log enable_request_id_headers response_role
+        data_parallel_address data_parallel_rpc_port data_parallel_backend shutdown_timeout
+        data_parallel_supervisor_port disable_access_log_for_endpoints
+        dp_supervisor_probe_failure_threshold dp_supervisor_probe_interval_s
+        dp_supervisor_probe_timeout_s h11_max_header_count h11_max_incomplete_event_size
+        enable_tokenizer_info_endpoint renderer_num_workers fail_on_environ_validation
+        fingerprint_mode fingerprint_value""",
     "is how the model is loaded": """
         model model_weights tokenizer tokenizer_mode trust_remote_code allowed_local_media_path download_dir
         load_format safetensors_load_strategy safetensors_prefetch_num_threads safetensors_prefetch_block_size
         config_format hf_config_path hf_token hf_overrides revision code_revision tokenizer_revision
         ignore_patterns model_loader_extra_config use_tqdm_on_load pt_load_map_location model_impl
-        max_parallel_loading_workers skip_tokenizer_init generation_config""",
+        max_parallel_loading_workers skip_tokenizer_init generation_config
+        model_class_overrides allowed_media_domains allow_deprecated_quantization
+        enable_ep_weight_filter""",
     "changes what a step takes, which `cost` says": """
         dtype quantization quantization_config enforce_eager tensor_parallel_size cudagraph_capture_sizes
         max_cudagraph_capture_size compilation_config attention_config attention_backend kernel_config
         disable_custom_all_reduce distributed_executor_backend enable_expert_parallel moe_backend
         linear_backend all2all_backend enable_eplb eplb_config enable_flashinfer_autotune optimization_level
         performance_mode disable_cascade_attn numa_bind numa_bind_nodes numa_bind_cpus device_ids worker_cls
-        worker_extension_cls nnodes node_rank distributed_timeout_seconds""",
+        worker_extension_cls nnodes node_rank distributed_timeout_seconds
+        cpu_distributed_timeout_seconds disable_nccl_for_dp_synchronization
+        enable_bf16x3_router_gemm enable_flash_late_interaction expert_placement_strategy
+        gdn_prefill_backend kda_prefill_backend ir_op_priority mamba_backend mamba_config
+        mamba_ssu_algorithm mamba_cache_philox_rounds enable_mamba_cache_stochastic_rounding
+        override_attention_dtype ray_workers_use_nsight use_fp64_gumbel dcp_comm_backend""",
     "is what `num_gpu_blocks` says directly": """
         gpu_memory_utilization kv_cache_memory_bytes kv_cache_dtype calculate_kv_scales""",
     "is what is logged and shown": """
         disable_log_stats disable_log_requests enable_log_requests max_log_len aggregate_engine_logging
         otlp_traces_endpoint collect_detailed_traces kv_cache_metrics kv_cache_metrics_sample
         cudagraph_metrics enable_layerwise_nvtx_tracing enable_mfu_metrics enable_logging_iteration_details
-        show_hidden_metrics_for_version profiler_config""",
+        show_hidden_metrics_for_version profiler_config
+        enable_log_deltas enable_mm_processor_stats enable_per_request_metrics jit_monitor_mode
+        jit_monitor_verbose log_error_stack""",
     "is what answers look like": """
         chat_template chat_template_content_format enable_auto_tool_choice tool_call_parser tool_parser_plugin
         reasoning_parser reasoning_parser_plugin max_logprobs logprobs_mode override_generation_config seed
         return_tokens_as_token_ids enable_prompt_tokens_details enable_server_load_tracking
-        enable_force_include_usage stream_interval prefix_caching_hash_algo""",
+        enable_force_include_usage stream_interval
+        default_chat_template_kwargs trust_request_chat_template tool_server enable_log_outputs
+        prefix_caching_hash_algo
+        cohere_format cohere_is_reasoning_model exclude_tools_when_tool_choice_none""",
 }
 
 _NOT_MODELLED: Final = {
@@ -51,7 +70,10 @@ _NOT_MODELLED: Final = {
         language_model_only limit_mm_per_prompt enable_mm_embeds interleave_mm_strings media_io_kwargs
         mm_processor_kwargs mm_processor_cache_gb mm_processor_cache_type mm_encoder_only mm_encoder_tp_mode
         skip_mm_profiling video_pruning_rate disable_chunked_mm_input enable_prompt_embeds
-        max_num_encoder_input_tokens encoder_cache_size ec_transfer_config""",
+        max_num_encoder_input_tokens encoder_cache_size ec_transfer_config
+        mm_encoder_attn_backend mm_encoder_attn_dtype mm_encoder_fp8_scale_path
+        mm_encoder_fp8_scale_save_margin mm_encoder_fp8_scale_save_path mm_hasher_algorithm
+        mm_ipc_gpu_memory_gb mm_shm_cache_max_object_size_mb mm_tensor_ipc video_pruning_method""",
     "parallelism over pipelines and contexts is not modelled": """
         pipeline_parallel_size prefill_context_parallel_size decode_context_parallel_size enable_dbo
         ubatch_size dbo_decode_token_threshold dbo_prefill_token_threshold dcp_kv_cache_interleave_size
@@ -66,11 +88,14 @@ _NOT_MODELLED: Final = {
     "offloading is not modelled": """
         offload_backend cpu_offload_gb cpu_offload_params offload_group_size offload_num_in_group
         offload_prefetch_step offload_params kv_offloading_size kv_offloading_backend swap_space""",
+    "write `waiting …;` or `scheduler …;` for what it configures": """
+        additional_config""",
     "it is no part of the model": """
-        runner convert scheduler_cls diffusion_config pooler_config kv_events_config additional_config
+        runner convert scheduler_cls diffusion_config pooler_config kv_events_config
         structured_outputs_config logits_processors io_processor_plugin enable_sleep_mode use_replayssm
         replayssm_buffer_len tokens_only enable_return_routed_experts reasoning_config
-        fault_tolerance_config enable_fault_tolerance weight_transfer_config spec_model""",
+        fault_tolerance_config enable_fault_tolerance weight_transfer_config
+        enable_cumem_allocator""",
 }
 
 _ELSEWHERE: Final = {

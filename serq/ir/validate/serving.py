@@ -60,6 +60,10 @@ class Engines:
         if engine.speculative is not None:
             self._speculative(engine.speculative)
         self._waiting(engine.waiting)
+        if engine.kv_connector is not None and engine.kv_role is None:
+            message = f"`kv_connector` needs `kv_role`: {ENGINE_OPTIONS['kv_role'].meaning}"
+            help_ = "add `kv_role kv_producer;`, `kv_role kv_consumer;` or `kv_role kv_both;`"
+            self._findings.error("E217", message, engine, "kv_connector", help=help_)
         if engine.kv_connector is not None and engine.kv_connector not in self._index.connectors:
             message = f"unknown connector `{engine.kv_connector}`"
             help_ = f"declare it: `connector {engine.kv_connector} : transfer {{ over STAGE; work …; }}`"

@@ -1,0 +1,28 @@
+"""`serq vllm-args`: a vLLM command line as a stage of a program."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from serq.cli.exits import FAILED
+
+
+@click.command("vllm-args")
+@click.argument("command")
+@click.option("--name", default="engine", show_default=True, help="The name of the stage.")
+def vllm_args(command: str, name: str) -> None:
+    """Print the `vllm` stage that COMMAND, a `vllm serve …` line in quotes, configures.
+
+    What cannot change the scheduling is left out with a note. Exits with 1, naming each option, where one
+    cannot be honoured.
+    """
+    from serq.grammar.vllm_command import stage_of_command
+
+    text = stage_of_command(command)
+    for refusal in text.refusals:
+        click.echo(f"error: {refusal}", err=True)
+    if text.refusals:
+        sys.exit(FAILED)
+    click.echo(text.render(name))
