@@ -28,7 +28,7 @@ _HEAD = """# Options of a vllm stage
 
 Written by `python -m tests.ir.options_page` from `serq/ir/engine_options.py`; a test holds both together.
 Names, limits and defaults are those of the configuration classes of vLLM 0.27.1. What the stage means stands
-in language-serving.md.
+in [language-serving.md](language-serving.md).
 """
 
 
