@@ -42,6 +42,8 @@ class Deployment:
             pool.name: tuple(self._pool(pool, i) for i in range(pool.count)) for pool in program.pools
         }
         world.pools = [member for members in self.pools.values() for member in members]
+        for number, member in enumerate(world.pools):
+            member.number = number
         self._network = FlowNetwork(world.clock, world, program.share or "maxmin")
         self._crossed = _stages_of_flows(program)
         self.stages = {
@@ -87,6 +89,7 @@ class Deployment:
             for pool, engine in _paired(members, self.stages[declaration.admit_via]):
                 if isinstance(engine, Engine):
                     engine.scheduler.queues.append(pool)
+                    pool.engines.append(engine)
         spill = declaration.spill
         if spill is None:
             return
@@ -155,9 +158,9 @@ class Deployment:
         world = self._world
         for rank, stage in enumerate(self.members()):
             world.stage_count = rank + 1
+            stage.rank = 2 * rank
             if isinstance(stage, BatchingStage | SharedStation):
-                stage.rank = 2 * rank
-                world.reacting.append(stage)
+                world.reacting[stage.rank] = stage
         world.network = self._network
 
     # --- runs -------------------------------------------------------------------------------------------

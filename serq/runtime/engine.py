@@ -63,6 +63,7 @@ class Engine(BatchingStage):
         self._of_session[session] = run
         session.blocked_on = self
         self.scheduler.join(run)
+        self._host.attend(self)
 
     def withdraw(self, session: Session) -> None:
         """The run of ``session`` is dropped: it was preempted (R-B-046)."""
@@ -105,6 +106,7 @@ class Engine(BatchingStage):
         batch = self._batch
         assert batch is not None
         self._batch = None
+        self._host.attend(self)
         now = self._clock.now
         finished = self.scheduler.update(batch)
         if finished:

@@ -22,6 +22,9 @@ class Host(Protocol):
     def wake(self, session: Session) -> None:
         """Let ``session`` go on when its turn comes."""
 
+    def ask(self, pool: Pool) -> None:
+        """Somebody waits at ``pool`` now."""
+
     def pump(self) -> bool:
         """Serve growers and queues of all pools until nothing changes (R-A-061)."""
 
@@ -59,6 +62,7 @@ class Holdings:
             first.queue.rejoin(hold)
         else:
             first.queue.join(hold)
+        self._host.ask(first)
         session.waiting_hold = hold
         session.blocked_on = first.queue
         return True
@@ -210,7 +214,7 @@ class Holdings:
         more = pool.round_up(checked_amount(units, f"`grow {pool.name}`"))
         if self._extend(allocation, more):
             return False
-        pool.growers.append(Grower(session, allocation, more, lambda: self._host.wake(session)))
+        self._wait(Grower(session, allocation, more, lambda: self._host.wake(session)))
         session.blocked_on = _Growing(pool)
         return True
 
@@ -219,9 +223,13 @@ class Holdings:
         if self._extend(allocation, units):
             return True
         if not allocation.returned:
-            session = allocation.hold.session
-            allocation.pool.growers.append(Grower(session, allocation, units, resume))
+            self._wait(Grower(allocation.hold.session, allocation, units, resume))
         return False
+
+    def _wait(self, grower: Grower) -> None:
+        pool = grower.allocation.pool
+        pool.growers.append(grower)
+        self._host.ask(pool)
 
     def _extend(self, allocation: Allocation, units: float) -> bool:
         """Add ``units``, preempting under `preempt lifo` until they fit (R-A-074, R-A-075).

@@ -16,6 +16,7 @@ from serq.runtime.session import Session
 
 if TYPE_CHECKING:
     from serq.runtime.random import DrawStream
+    from serq.runtime.stage import Stage
     from serq.runtime.step_scheduler import StepScheduler
 
 SLACK = 1e-9
@@ -84,8 +85,12 @@ class Pool:
         self.holder_count = 0
         self.cache = PrefixCache(block, reads_attributes)
         self.spill: SpillPlan | None = None
+        self.number = 0
+        """Its place among all pools."""
         self.admitted_by_engine = False
         """Whether engines serve the queue (`admit via`), and pumps leave it alone (R-A-067)."""
+        self.engines: list[Stage] = []
+        """The engines that serve it."""
         self.memory_of: list[StepScheduler] = []
         """The engines that name it as `memory` (R-B-039)."""
         self.figures = PoolFigures()

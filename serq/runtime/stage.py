@@ -24,6 +24,9 @@ class Waker(Protocol):
     def wake(self, session: Session) -> None:
         """Let ``session`` go on when its turn comes."""
 
+    def attend(self, stage: Stage) -> None:
+        """Look at ``stage`` when the instant has settled: it may have something to do."""
+
 
 @dataclass(slots=True)
 class Estimates:
@@ -158,7 +161,11 @@ class Stage:
 
 
 class BatchingStage(Stage):
-    """A stage that forms iterations: it starts when an instant has settled (R-B-005)."""
+    """A stage that forms iterations: it starts when an instant has settled (R-B-005).
+
+    It asks its host to attend to it whenever it may have become able to; while it is idle it is looked at
+    again after every event (R-B-030).
+    """
 
     def idle(self) -> bool:
         """Whether no iteration is under way and one could be formed."""

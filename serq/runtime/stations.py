@@ -166,8 +166,6 @@ class SharedStation(Station):
         self._updated = 0.0
         self._order: list[Job] = []
         self._next: Ticket | None = None
-        self.changed = False
-        """Whether :meth:`plan` is due."""
 
     def _advance(self) -> None:
         now = self._clock.now
@@ -179,7 +177,7 @@ class SharedStation(Station):
         self._advance()
         job.finish = self._virtual + job.work
         heappush(self._order, job)
-        self.changed = True
+        self._host.attend(self)
 
     def _left(self, job: Job) -> None:
         self._advance()
@@ -187,11 +185,10 @@ class SharedStation(Station):
             heappop(self._order)
         else:
             self._order = sorted(other for other in self._order if other is not job)
-        self.changed = True
+        self._host.attend(self)
 
     def plan(self) -> None:
         """The population has changed: the next job to finish may be another, or at another time."""
-        self.changed = False
         if self._next is not None:
             self._next.cancel()
             self._next = None

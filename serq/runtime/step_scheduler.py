@@ -80,13 +80,15 @@ class StepScheduler:
             self._newcomers.append(run)
 
     def leave(self, run: TokenRun) -> None:
-        """``run`` is gone before its end: it was preempted. Tokens it was given are cancelled (R-B-049)."""
+        """``run`` is gone before its end: it was preempted.
+
+        Tokens it was given are cancelled (R-B-049); the budget that they took is spent.
+        """
         self.residents.remove(run)
         run.schedulable = False
         batch = self._forming
         if batch is not None and run in batch.served:
             batch.served.remove(run)
-            self._left += run.tokens
 
     def has_work(self) -> bool:
         """Whether an iteration could be formed: somebody is resident, or waits to be (R-B-040)."""
@@ -103,8 +105,7 @@ class StepScheduler:
         batch = self._forming = TokenBatch()
         preemptions = self.memory.preemptions
         try:
-            prefilling = not all(run.decoding for run in self.residents)
-            self._decodes_wait = rules.exclusive_prefill and prefilling
+            self._decodes_wait = rules.exclusive_prefill and not all(run.decoding for run in self.residents)
             if self._decodes_wait:
                 self._serve_one_prefill(batch)
             else:
@@ -270,11 +271,7 @@ class StepScheduler:
         self._serve([newcomer], batch)
         if batch.served:
             return True
-        for run in tentative:
-            if run.schedulable:
-                batch.served.append(run)
-            else:
-                left += run.tokens
+        batch.served.extend(run for run in tentative if run.schedulable)
         self._left = self._shown_left = left
         return False
 

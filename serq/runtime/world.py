@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
+from math import inf
 
 from serq.errors import RunError
 from serq.runtime.clock import Clock
@@ -11,7 +13,7 @@ from serq.runtime.flows import FlowNetwork
 from serq.runtime.holdings import Holdings
 from serq.runtime.pool import Pool
 from serq.runtime.session import Preempted, Session
-from serq.runtime.stage import BatchingStage
+from serq.runtime.stage import BatchingStage, Stage
 from serq.runtime.stations import SharedStation
 
 _WAKES_AT_ONCE = 1_000
@@ -32,8 +34,8 @@ class World:
         self.clock = clock
         self.holdings = Holdings(self)
         self.pools: list[Pool] = []
-        self.reacting: list[BatchingStage | SharedStation] = []
-        """Stages that act after an instant has settled, in the order of declaration."""
+        self.reacting: dict[int, BatchingStage | SharedStation] = {}
+        """Stages that act after an instant has settled, by rank: in the order of declaration."""
         self.network: FlowNetwork | None = None
         self.stage_count = 0
         self.on_session_end: Callable[[Session], None] = lambda session: None
@@ -41,6 +43,14 @@ class World:
         """Sessions that have arrived and not ended."""
         self.ended = 0
         self.events = 0
+        self._asking: set[int] = set()
+        """Numbers of the pools at which somebody may wait."""
+        self._attended: set[int] = set()
+        """Ranks of the stages that may have something to do."""
+        self._turns: list[int] = []
+        """Those of them whose turn is still to come at this instant, as a heap."""
+        self._turn: float = inf
+        """The rank whose turn it is; infinite while no stage has its turn."""
         self._ready: deque[Session] = deque()
         self._running: Session | None = None
         self._live_time = 0.0
@@ -148,47 +158,77 @@ class World:
         Admitted sessions become ready; they do not run yet. Queues that an engine serves are left alone.
         Returns whether anything changed.
         """
-        holdings = self.holdings
+        asking = self._asking
         changed = False
-        again = True
+        again = bool(asking)
         while again:
             again = False
-            for pool in self.pools:
-                while pool.growers and holdings.try_grower(pool):
-                    again = True
-                if pool.admitted_by_engine:
-                    continue
-                while len(pool.queue):
-                    session = holdings.try_head(pool)
-                    if session is None:
-                        break
-                    self.wake(session)
-                    again = True
+            for number in sorted(asking):
+                pool = self.pools[number]
+                again = self._serve_pool(pool) or again
+                if not pool.growers and (pool.admitted_by_engine or not len(pool.queue)):
+                    asking.discard(number)
             changed = changed or again
         return changed
 
+    def _serve_pool(self, pool: Pool) -> bool:
+        """Growers of ``pool`` while they fit, then heads of its queue while they fit. Whether any did."""
+        holdings = self.holdings
+        served = False
+        while pool.growers and holdings.try_grower(pool):
+            served = True
+        while not pool.admitted_by_engine and len(pool.queue):
+            session = holdings.try_head(pool)
+            if session is None:
+                break
+            self.wake(session)
+            served = True
+        return served
+
+    def ask(self, pool: Pool) -> None:
+        """Somebody waits at ``pool``: look at it in pumps, or let its engines see to it."""
+        self._asking.add(pool.number)
+        for engine in pool.engines:
+            self.attend(engine)
+
+    def attend(self, stage: Stage) -> None:
+        """Look at ``stage`` in :meth:`react`; in the midst of it, if its turn is still to come."""
+        rank = stage.rank
+        if rank not in self._attended:
+            self._attended.add(rank)
+            if rank > self._turn:
+                heappush(self._turns, rank)
+
     def react(self) -> None:
-        """Stages answer what has settled, in the order of declaration.
+        """Stages that have something to do answer what has settled, in the order of declaration.
 
         A shared station plans anew when its population has changed. An idle engine forms an iteration, if
-        no other event is left at this instant: so an iteration sees every arrival up to it (R-B-005). Flows
-        come last.
+        no other event is left at this instant: so an iteration sees every arrival up to it (R-B-005). Shared
+        stations that get work in this are next, flows come last.
         """
         clock = self.clock
+        attended = self._attended
         alone = clock.next_time() > clock.now
         if alone:
             clock.begin_starts()
-        for stage in self.reacting:
-            if isinstance(stage, BatchingStage):
-                if alone and stage.idle():
-                    clock.rank = stage.rank
-                    stage.begin()
-            elif stage.changed:
-                clock.rank = stage.rank if alone else 0
+        turns = self._turns = sorted(attended)
+        while turns:
+            rank = self._turn = heappop(turns)
+            stage = self.reacting[rank]
+            clock.rank = rank if alone else 0
+            if isinstance(stage, SharedStation):
+                attended.discard(rank)
                 stage.plan()
+            elif not stage.idle():
+                attended.discard(rank)
+            elif alone:
+                stage.begin()
+        self._turn = inf
         clock.rank = 2 * self.stage_count if alone else 0
-        for stage in self.reacting:
-            if isinstance(stage, SharedStation) and stage.changed:
+        for rank in sorted(attended):
+            stage = self.reacting[rank]
+            if isinstance(stage, SharedStation):
+                attended.discard(rank)
                 stage.plan()
         if self.network is not None and self.network.changed:
             self.network.plan()

@@ -81,7 +81,7 @@ def test_a_shared_station_above_the_engine_gets_the_work_of_those_it_admits() ->
     assert samples(batch(session, stages)) == [1.0, 4.0]
 
 
-def test_a_victim_that_was_served_gives_its_tokens_back() -> None:
+def test_a_victim_that_was_served_loses_its_tokens() -> None:
     """The reference panics (R-B-049).
 
     Both prefills take 1.04 and all memory but one unit. Then the shortest is served first: session 1, with

@@ -57,7 +57,7 @@ def test_reading_live_state_changes_nothing(source: str, monkeypatch: pytest.Mon
     react = World.react
 
     def look(self: World) -> None:
-        for stage in self.reacting:
+        for stage in self.reacting.values():
             assert isinstance(stage, Stage)
             for read in (stage.queue_length, stage.busy, stage.remaining_work, stage.budget_left):
                 read()

@@ -83,12 +83,16 @@ class VllmEngine(BatchingStage):
         self._sent[sent.request.request_id] = sent
         self._untaken.append(sent)
         self.core.intake((AddRequest(sent.request),))
-        self._has_news = True
+        self._news()
 
     def abort(self, sent: SentRequest) -> None:
         """A client gives up on a request that has not ended."""
         self.core.intake((AbortRequest(sent.request.request_id),))
+        self._news()
+
+    def _news(self) -> None:
         self._has_news = True
+        self._host.attend(self)
 
     # --- steps ------------------------------------------------------------------------------------------
 
@@ -168,7 +172,7 @@ class VllmEngine(BatchingStage):
 
     def _end_step(self) -> None:
         self._awaits_step = False
-        self._has_news = True
+        self._news()
         self._finish(self._clock.now)
 
     def _finish(self, now: float) -> None:
