@@ -189,7 +189,7 @@ class Deployment:
             return
         allocation = None if growing is None else innermost(session, growing)
         if allocation is not None:
-            allocation.hold.resumed = True
+            allocation.hold.resumed_on = growing
         self._world.wake(session)
 
 

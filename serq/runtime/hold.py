@@ -58,7 +58,7 @@ class Hold:
         "order",
         "plan",
         "pools",
-        "resumed",
+        "resumed_on",
         "session",
         "tracked",
     )
@@ -74,8 +74,8 @@ class Hold:
         """Empty while waiting, then one for every pool."""
         self.tracked = False
         """Whether tokens were computed or loaded in it: positions are cached, not allocations (R-A-078)."""
-        self.resumed = False
-        """Whether a growing run of no tokens was executed in it: it had nothing left to compute there."""
+        self.resumed_on: Pool | None = None
+        """The pool of a growing run of no tokens in it: it had nothing left to compute there."""
 
 
 class Lease:

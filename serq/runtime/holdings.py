@@ -146,14 +146,14 @@ class Holdings:
     def _return(self, allocation: Allocation, preempted: bool = False) -> None:
         """Give ``allocation`` back under the `cache` clause of its hold, which sees it gone (R-A-081).
 
-        A hold that found all its tokens in the cache and is preempted before the next one has positions
-        too, although nothing was computed in it: its slots are not prefixes (R-A-079).
+        A hold that found all its tokens in the cache and is preempted before the next one leaves them, and
+        in its other pools no more than it found: slots are not prefixes (R-A-079).
         """
         now = self._clock.now
         hold = allocation.hold
         allocation.pool.give_back(allocation, now)
         there = allocation.position if hold.tracked else allocation.units
-        if preempted and hold.resumed:
+        if preempted and hold.resumed_on not in (None, allocation.pool):
             there = min(there, allocation.position)
         wanted = 0.0 if hold.plan.keep is None else hold.plan.keep(hold.session)
         allocation.pool.keep(hold.session, there if wanted > there else wanted, now)

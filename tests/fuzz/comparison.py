@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.conformance.ours import outcome_here
 from tests.conformance.outcome import Outcome, differences
-from tests.fuzz.quirks import quirks, stalls_counted_twice
+from tests.fuzz.quirks import as_the_reference_counts, quirks
 from tests.fuzz.reference import Reference, Unusable
 from tests.fuzz.tree import FuzzProgram
 
@@ -46,7 +46,7 @@ def compare(program: FuzzProgram, reference: Reference) -> Comparison:
 
 def our_outcome(program: FuzzProgram) -> Outcome:
     """Our side of it, but for what the reference is known to miscount."""
-    with trace_file(program) as trace, stalls_counted_twice():
+    with trace_file(program) as trace, as_the_reference_counts():
         return outcome_here(source=program.text, trace=trace)
 
 

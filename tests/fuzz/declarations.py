@@ -8,6 +8,38 @@ from tests.fuzz.deployment import Deployment, PoolSpec, StageSpec
 from tests.fuzz.expressions import Expressions
 from tests.fuzz.tree import Block, Piece
 
+PROCEDURES = {
+    name: Piece(head, (body,))
+    for name, head, body in (
+        (
+            "take",
+            "def take(p, n, t)",
+            (
+                Piece(
+                    "hold p (n)", ((Piece("observe a = used(p)"), Piece("run think (t)")),), tail="cache (n)"
+                ),
+                Piece("observe b = cachedin(p)"),
+            ),
+        ),
+        (
+            "press",
+            "def press(p, n, t)",
+            (
+                Piece(
+                    "hold p (1)",
+                    ((Piece("run think (t)"), Piece("grow p (n)"), Piece("run think (0.5)")),),
+                ),
+            ),
+        ),
+        (
+            "twice",
+            "def twice(s, w)",
+            (Piece("run s (max(0, w))"), Piece("observe c = queue(s)"), Piece("run s (max(0, w))")),
+        ),
+    )
+}
+"""Defs with statements that a program may call."""
+
 
 class Declarations:
     """Writes the items around the session."""
@@ -18,12 +50,12 @@ class Declarations:
         self.write = Expressions(rng, deployment)
 
     def lets_and_functions(self) -> Block:
-        """`let` and expression `def`: they stand before their uses (R-A-008, R-A-009)."""
+        """`let` and `def`: they stand before their uses (R-A-008 to R-A-010)."""
         values = {"unit": "1 + 1", "pace": "max(0.5, 2 ^ -1)"}
         bodies = {"wave": "(a) = a > 4 ? a - 4 : a + 1.5", "clip": "(a) = min(9, max(0 - 9, a))"}
         lets = [Piece(f"let {name} = {values[name]}") for name in self.deployment.lets]
         functions = [Piece(f"def {name}{bodies[name]}") for name in self.deployment.functions]
-        return (*lets, *functions)
+        return (*lets, *functions, *(PROCEDURES[name] for name in self.deployment.procedures))
 
     def pool(self, pool: PoolSpec) -> Piece:
         """A pool with its options in any order (R-A-040)."""
@@ -109,7 +141,16 @@ class Declarations:
         lifo = any(pool.lifo for pool in self.deployment.pools)
         orders = ["serve admission", "serve exclusive prefill", "serve exclusive prefill"]
         if not lifo or rng.random() < 0.25:
-            keys = ("remaining", "-remaining", "decoding", "x", "-admission", "remaining > 2", "y, remaining")
+            keys = (
+                "remaining",
+                "-remaining",
+                "decoding",
+                "x",
+                "-admission",
+                "remaining > 2",
+                "y, remaining",
+                "residents > 2 ? remaining : x",
+            )
             orders += [
                 "serve decode first",
                 f"serve by ({rng.choice(keys)})",

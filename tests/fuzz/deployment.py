@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
@@ -48,7 +48,8 @@ class Deployment:
     hidden: bool = False
     traced: bool = False
     functions: tuple[str, ...] = ()
-    lets: tuple[str, ...] = field(default=())
+    lets: tuple[str, ...] = ()
+    procedures: tuple[str, ...] = ()
 
     def pool(self, name: str) -> PoolSpec:
         return next(pool for pool in self.pools if pool.name == name)
@@ -85,6 +86,7 @@ def random_deployment(rng: Random) -> Deployment:
         hidden=rng.random() < 0.3,
         traced=rng.random() < 0.2,
         functions=tuple(name for name in ("wave", "clip") if rng.random() < 0.3),
+        procedures=tuple(name for name in ("take", "press", "twice") if pools and rng.random() < 0.1),
         lets=tuple(name for name in ("unit", "pace") if rng.random() < 0.4),
     )
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from serq.runtime.hold import Allocation
+from serq.runtime.hold import Allocation, Grower
+from serq.runtime.holdings import Holdings
 from serq.runtime.step_scheduler import StepScheduler
 from serq.runtime.token_run import TokenRun
 from tests.fuzz.tree import Block, FuzzProgram, Piece
@@ -43,27 +44,40 @@ def _capacity(pool: Piece) -> float:
 
 
 @contextmanager
-def stalls_counted_twice() -> Iterator[None]:
-    """Inside, a growing run that waited for memory has its position advanced by the grant too (R-B-045)."""
-    grow = StepScheduler._grow
+def as_the_reference_counts() -> Iterator[None]:
+    """Inside, ours miscounts what the reference miscounts, so that everything else can be compared.
+
+    A growing run that waited for memory has its position advanced by the grant too (R-B-045), and a hold that
+    is preempted with nothing computed leaves its slots cached (R-A-079; DEVIATIONS.tsv, b058 and b062).
+    """
+    grow, give_back = StepScheduler._grow, Holdings._return
 
     def counting_twice(self: StepScheduler, run: TokenRun, allocation: Allocation, tokens: float) -> bool:
         missing = allocation.position + tokens - allocation.units
         if grow(self, run, allocation, tokens):
             return True
         if not allocation.returned:
-            grower = allocation.pool.growers[-1]
-            granted = grower.granted
-
-            def count() -> None:
-                allocation.position += missing
-                granted()
-
-            grower.granted = count
+            _advance_when_granted(allocation.pool.growers[-1], missing)
         return False
 
+    def keeping_slots(self: Holdings, allocation: Allocation, preempted: bool = False) -> None:
+        allocation.hold.resumed_on = None
+        give_back(self, allocation, preempted)
+
     StepScheduler._grow = counting_twice  # type: ignore[method-assign]
+    Holdings._return = keeping_slots  # type: ignore[method-assign]
     try:
         yield
     finally:
         StepScheduler._grow = grow  # type: ignore[method-assign]
+        Holdings._return = give_back  # type: ignore[method-assign]
+
+
+def _advance_when_granted(grower: Grower, tokens: float) -> None:
+    granted = grower.granted
+
+    def advance() -> None:
+        grower.allocation.position += tokens
+        granted()
+
+    grower.granted = advance

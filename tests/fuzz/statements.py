@@ -88,8 +88,12 @@ class Statements:
             choices.append((2.5, self._serve))
         if len(self.deployment.flows()) > 1:
             choices.append((1.5, self._flow))
-            if scope.depth and any(stage.memory for stage in self.deployment.steps()):
-                choices.append((3 if not scope.holds else 0.5, self._request))
+        if scope.depth and any(stage.memory for stage in self.deployment.steps()):
+            choices.append((3 if not scope.holds else 0.5, self._request))
+        if self.deployment.procedures and scope.depth:
+            choices.append((1.5, self._procedure))
+        if len({held.ref for held in scope.holds}) > 1:
+            choices.append((0.3, self._transfer))
         if scope.holds:
             pressed = any(held.pool.lifo for held in scope.holds)
             choices += [(4 if pressed else 1.5, self._grow), (0.7, self._release), (0.15, self._load)]
@@ -170,7 +174,7 @@ class Statements:
         stage = next(stage for stage in self.deployment.steps() if stage.memory)
         index = "" if stage.count == 1 else rng.choice(("[0]", "[1]", "[j]"))
         growing = f" growing kv{index}" if rng.random() < 0.85 else ""
-        prompt = rng.choice(("4", "2 + serial", "6 - x / 4", "3", "min(6, 1 + turn_no * 2)", "y"))
+        prompt = rng.choice(("4", "2 + serial", "max(1, 6 - x / 4)", "3", "min(6, 1 + turn_no * 2)", "y"))
         taken = rng.choice((prompt, prompt, "1", "0", f"min({prompt}, 2)" if growing else prompt))
         units = [f"kv{index} ({taken})"]
         slots = [pool for pool in self.deployment.pools if pool.name == "reqs"]
@@ -201,6 +205,24 @@ class Statements:
             return None
         memory = [held for held in held.values() if held.pool.name == stage.memory]
         return self.rng.choice(memory or list(held.values()))
+
+    def _procedure(self, scope: Scope) -> Piece:
+        """A call of a `def` with statements (R-A-010); its arguments read attributes that it does not set."""
+        rng, write = self.rng, self.write
+        name = rng.choice(self.deployment.procedures)
+        if name == "twice":
+            return Piece(f"twice({write.stage_ref(rng.choice(self.deployment.plain()))}, {write.clean(1)})")
+        pool = rng.choice(self.deployment.pools)
+        units = rng.choice(("1", "2", "min(3, x)", str(max(1, pool.room // 2)), "1 + (serial > 1)"))
+        return Piece(f"{name}({write.pool_ref(pool)}, {units}, {rng.choice(('1', '0.5 + y / 4', 'x / 3'))})")
+
+    def _transfer(self, scope: Scope) -> Piece:
+        """Work on a link, tokens loaded into one hold, another one released (R-A-094)."""
+        source, target = self.rng.sample(sorted({held.ref for held in scope.holds}), 2)
+        work = self.rng.choice(("1", "0.5", "0"))
+        return Piece(
+            f"transfer on think {work} from {source} to {target} ({self.rng.choice(('1', '0', '2'))})"
+        )
 
     # --- memory ---------------------------------------------------------------------------------------------
 
@@ -261,7 +283,9 @@ class Statements:
         if rng.random() < 0.12:
             ref = rng.choice(taken)[1].ref
             self._leased.append(ref)
-            clauses.append(f"lease {ref} ({rng.choice(('1', '2', '0.5', '0', '4 + serial', 'v / 4'))})")
+            clauses.append(
+                f"lease {ref} ({rng.choice(('1', '2', '0.5', '0', '4 + serial', 'v / 4', 'inf'))})"
+            )
         return " ".join(clauses)
 
     def _binding(self) -> tuple[str, str]:
