@@ -26,8 +26,7 @@ run { horizon 20; }
 def test_the_tokens_stay_and_the_slots_do_not() -> None:
     """At 2 the growth to 10 of 12 takes session 1's 4 units; one block of the 4 left cached must go for it.
 
-    The slot leaves nothing: `mean_cached` counts the entry that the completed hold leaves from 6 to 20 (of its
-    one unit, tracked by nobody: the whole allocation).
+    The slot leaves nothing then: `mean_cached` counts what the completed hold leaves of it, from 6 to 20.
     """
     report = serq.run(serq.compile(source=PROGRAM))
     assert report.records.series["found"].values == [0, 2]
