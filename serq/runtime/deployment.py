@@ -7,6 +7,7 @@ from typing import Any
 
 from serq.errors import RunError
 from serq.ir import nodes
+from serq.ir.walk import descendants
 from serq.runtime.codegen import reading
 from serq.runtime.codegen.model import Model
 from serq.runtime.engine import Engine
@@ -197,7 +198,7 @@ def _stages_of_flows(program: nodes.Program) -> frozenset[str]:
     """Stages that some run crosses together with others: all runs there are flows (R-B-060)."""
     return frozenset(
         stage.name
-        for node in reading.walk(program)
+        for node in descendants(program)
         if isinstance(node, nodes.Run) and len(node.stages) > 1
         for stage in node.stages
     )

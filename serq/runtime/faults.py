@@ -5,6 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 
 from serq.errors import RunError
+from serq.ir import nodes
+from serq.ir.printer import statement as printed
+from serq.ir.walk import descendants
 from serq.runtime.codegen.model import GENERATED, Model
 from serq.runtime.codegen.source import Origin
 from serq.runtime.session import Session
@@ -37,7 +40,7 @@ def locate(error: RunError, now: float, model: Model, source_map: SourceMap | No
     elif error.session is None and session is not None:
         error.session = session.number
     if error.diagnostic is None and origin is not None:
-        error.diagnostic = _diagnostic(error.code, origin, source_map)
+        error.diagnostic = _diagnostic(error.code, origin, model.program, source_map)
 
 
 def _innermost(trace: TracebackType | None, model: Model) -> tuple[Origin | None, Session | None]:
@@ -52,11 +55,21 @@ def _innermost(trace: TracebackType | None, model: Model) -> tuple[Origin | None
     return origin, session
 
 
-def _diagnostic(code: str, origin: Origin, source_map: SourceMap | None) -> Diagnostic:
+def _diagnostic(
+    code: str, origin: Origin, program: nodes.Program, source_map: SourceMap | None
+) -> Diagnostic:
     message = "the run stopped here"
     if origin.statement is None:
         return Diagnostic(code, message, owner=origin.owner)
     where = None if source_map is None else source_map.locate(origin.statement)
     if where is None:
-        return Diagnostic(code, message, owner=f"statement {origin.statement}")
+        return Diagnostic(code, message, owner=_printed(program, origin.statement))
     return Diagnostic(code, message, source=where.source, span=where.span)
+
+
+def _printed(program: nodes.Program, number: int) -> str:
+    """Statement ``number`` as people write it, for programs that have no text."""
+    for node in descendants(program):
+        if isinstance(node, nodes.Statement) and node.id == number:
+            return f"`{printed(node)}`"  # type: ignore[arg-type]
+    return f"statement {number}"

@@ -10,8 +10,8 @@ from serq.ir import nodes
 from serq.runtime.clock import Clock
 from serq.runtime.codegen.model import Model, model_of
 from serq.runtime.deployment import Deployment
-from serq.runtime.engine import Engine
 from serq.runtime.faults import locate
+from serq.runtime.findings import findings
 from serq.runtime.gauges import Gauge
 from serq.runtime.hold import HoldPlan
 from serq.runtime.random import RandomSource
@@ -21,7 +21,7 @@ from serq.runtime.session import Preempted, Session, session_class
 from serq.runtime.trace import Trace
 from serq.runtime.workload import SessionCode, Workload
 from serq.runtime.world import World
-from serq.source import Diagnostic, SourceMap
+from serq.source import SourceMap
 
 Progress = Callable[[float, int], None]
 """Called with the time reached and the events so far."""
@@ -242,6 +242,7 @@ class Simulation:
             stage.account(now)
         serving = self._deployment.serving
         engines = serving.rows(now)
+        found = [] if stopped else list(findings(world, stages))
         return Records(
             horizon=self._horizon,
             end=now,
@@ -255,23 +256,9 @@ class Simulation:
             series=self._series,
             stages=[stage.row(span) for stage in stages],
             pools=[pool.row(span) for pool in world.pools],
-            warnings=[*self._warnings(), *serving.warnings(now)],
+            warnings=[*found, *serving.warnings(now)],
             engines=engines,
             requests=serving.requests,
             gauges=[gauge.row(now) for gauge in self._gauges],
             stopped=stopped,
         )
-
-    def _warnings(self) -> list[Diagnostic]:
-        """What the run made look unintended."""
-        return [
-            Diagnostic(
-                "engine-never-ran",
-                f"{engine.number} run(s) wait at `{engine.name}`, which never had an iteration",
-                owner=f"stage `{engine.name}`",
-                severity="warning",
-                help="its budget gives no tokens, or the memory that its runs grow into is full",
-            )
-            for engine in self._deployment.members()
-            if isinstance(engine, Engine) and engine.number and not engine.iterations
-        ]

@@ -188,10 +188,8 @@ class StepScheduler:
                 tokens = left
             allocation = run.growing
             if allocation is not None and allocation.position + tokens > allocation.units:
-                self._left = self._shown_left = left
-                grown = self._grow(run, allocation, tokens)
-                left = self._left
-                if not grown:
+                self._shown_left = left
+                if not self._grow(run, allocation, tokens):
                     continue
             run.tokens = tokens
             served.append(run)

@@ -112,3 +112,11 @@ def test_slots_of_a_preempted_hold_that_found_all_its_tokens_leave_nothing() -> 
     pools = "pool slot { cap 4; } pool kv { cap 10; preempt lifo; } stage g : step { cost 1; }"
     run = records(batch(session + "observe x = cachedin(slot);", pools, count=2, horizon=3))
     assert run.pools[1].preemptions == 1 and run.pools[0].mean_cached == 0.0
+
+
+def test_who_waits_for_ever_is_named() -> None:
+    """Two growers that both need the other to leave (R-A-060)."""
+    run = records(batch("hold p (3) { run d (1); grow p (5); }", "pool p { cap 8; }", count=2))
+    (warning,) = run.warnings
+    assert warning.code == "waits-for-ever"
+    assert "2 session(s)" in warning.message and "session 0" in warning.message

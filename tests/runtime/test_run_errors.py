@@ -47,6 +47,14 @@ def test_the_statement_and_the_session_are_named(session: str, code: str) -> Non
     assert error.records.series["x"].values == [1.0, 1.0] and error.records.end == 3.0
 
 
+def test_a_program_without_a_text_shows_its_statement() -> None:
+    program = serq.compile(source=batch("run d (1); run d (0 - now);"))
+    with pytest.raises(RunError) as raised:
+        simulate(program.ir)
+    assert raised.value.diagnostic is not None
+    assert raised.value.diagnostic.place == "`run d (0 - now)`"
+
+
 def test_an_iteration_with_tokens_must_take_time() -> None:
     error = failure(batch("run d (2); run e prefill (5);", "stage e : step { cost now - 2; }"))
     assert error.code == "iteration-costs-nothing" and error.time == 2.0

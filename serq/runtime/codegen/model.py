@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any, Final
 
 from serq.ir import arithmetic, nodes
+from serq.ir.walk import descendants
 from serq.runtime.codegen import checks, reading
 from serq.runtime.codegen.expressions import Expressions, Names, Scope
 from serq.runtime.codegen.source import Origin, SourceText, identifier
@@ -129,7 +130,7 @@ def model_of(program: nodes.Program) -> Model:
 def _attribute_names(program: nodes.Program) -> dict[str, str]:
     """Attribute -> Python name, for the supplied ones and every name that is read or assigned."""
     names = dict.fromkeys(SUPPLIED_ATTRIBUTES)
-    for node in reading.walk(program):
+    for node in descendants(program):
         match node:
             case nodes.Attribute(name) | nodes.Set(attribute=name) | nodes.Choose(attribute=name):
                 names.setdefault(name)

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from serq.ir import nodes
-
-
-def walk(node: nodes.Node) -> Iterator[nodes.Node]:
-    """``node`` and every node inside it."""
-    pending: list[nodes.Node] = [node]
-    while pending:
-        node = pending.pop()
-        yield node
-        for name in node.__struct_fields__:
-            value = getattr(node, name)
-            if isinstance(value, nodes.Node):
-                pending.append(value)
-            elif isinstance(value, tuple):
-                pending.extend(item for item in value if isinstance(item, nodes.Node))
+from serq.ir.walk import descendants
 
 
 def variables(expressions: Iterable[nodes.Expr | None]) -> frozenset[str]:
@@ -27,14 +14,14 @@ def variables(expressions: Iterable[nodes.Expr | None]) -> frozenset[str]:
         node.name
         for expr in expressions
         if expr is not None
-        for node in walk(expr)
+        for node in descendants(expr)
         if isinstance(node, nodes.Variable)
     )
 
 
 def draws(parts: Iterable[nodes.Node]) -> bool:
     """Whether any of ``parts`` draws a random number."""
-    return any(isinstance(node, nodes.Draw) for part in parts for node in walk(part))
+    return any(isinstance(node, nodes.Draw) for part in parts for node in descendants(part))
 
 
 def attributes_only(expressions: Iterable[nodes.Expr]) -> bool:
@@ -43,10 +30,10 @@ def attributes_only(expressions: Iterable[nodes.Expr]) -> bool:
     return not any(
         isinstance(node, changing) or (isinstance(node, nodes.Variable) and node.name != "inf")
         for expr in expressions
-        for node in walk(expr)
+        for node in descendants(expr)
     )
 
 
 def reads_session(expressions: Iterable[nodes.Expr]) -> bool:
     """Whether ``expressions`` read an attribute."""
-    return any(isinstance(node, nodes.Attribute) for expr in expressions for node in walk(expr))
+    return any(isinstance(node, nodes.Attribute) for expr in expressions for node in descendants(expr))

@@ -7,6 +7,7 @@ from typing import Any
 
 from serq.errors import RunError
 from serq.ir import nodes
+from serq.ir.walk import descendants
 from serq.runtime.codegen import reading
 from serq.runtime.random import DrawStream
 from serq.runtime.request_records import EngineRow, RequestTable
@@ -113,7 +114,7 @@ class EngineAssembly:
 def beyond_upstream(program: nodes.Program) -> list[Diagnostic]:
     """A note for every setting of ``program`` that no flag of upstream can make."""
     found: dict[str, str] = {}
-    for node in reading.walk(program):
+    for node in descendants(program):
         if isinstance(node, nodes.Request) and node.immediate is not None:
             found.setdefault("immediate", f"request `{node.handle}`")
     for stage in program.stages:
