@@ -66,6 +66,7 @@ class Vllm(Node, frozen=True, tag="vllm"):
     prefix_match_unit: int | None = None
     retention_interval: int | None = None
     prefill_schedule_interval: int | None = None
+    v2_model_runner: bool | None = None
     data_parallel_size: int | None = None
     kv_connector: str | None = None
     kv_role: Literal["kv_producer", "kv_consumer", "kv_both"] | None = None

@@ -137,6 +137,7 @@ def _listed(declared: Vllm, config: EngineConfig) -> tuple[Option, ...]:
         ("waiting", _waiting_text(declared)),
         ("scheduler", declared.scheduler or "default"),
         ("speculative", _speculative_text(declared)),
+        ("v2_model_runner", bool(declared.v2_model_runner)),
         ("data_parallel_size", declared.data_parallel_size or 1),
     ]
     return tuple(options)
