@@ -142,8 +142,18 @@ class Pool:
         allocation.returned = True
         self.used -= allocation.units
         self.holder_count -= self.holders.pop(session, 0)
-        if self.holder_count == 0 and not isfinite(self.used):
-            self.used = 0.0
+        if not isfinite(allocation.units):
+            self.used = self._counted()
+
+    def _counted(self) -> float:
+        """The units that holders have, added up anew: infinity minus infinity is not a number."""
+        total = 0.0
+        for session in self.holders:
+            leased = [lease.allocation for lease in session.leases]
+            for allocation in (*leased, *(a for hold in session.holds for a in hold.allocations)):
+                if allocation.pool is self and not allocation.returned:
+                    total += allocation.units
+        return total
 
     def keep(self, session: Session, units: float, now: float) -> None:
         """``session`` gave something back here, and whole blocks of ``units`` of it stay cached (R-A-080)."""

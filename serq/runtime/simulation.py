@@ -27,6 +27,7 @@ Progress = Callable[[float, int], None]
 """Called with the time reached and the events so far."""
 
 _EVENTS_BETWEEN_PROGRESS = 1_000
+_LARGEST_TURN = 2.0**32 - 1.0
 
 
 def simulate(
@@ -68,6 +69,11 @@ def simulate(
         interrupted.records = run.records(stopped="interrupted")
         raise interrupted from None
     return run.records()
+
+
+def _turn_number(value: float) -> float:
+    """`turn_no`, whatever the program made of it, as samples carry it: a whole number from 0 (R-A-085)."""
+    return float(int(min(value, _LARGEST_TURN))) if value >= 1.0 else 0.0
 
 
 def _horizon(value: float | None) -> float:
@@ -160,7 +166,7 @@ class Simulation:
                 value(sample)
                 time(now)
                 number(session.number)
-                turn(session.a_turn_no)
+                turn(_turn_number(session.a_turn_no))
 
         return record
 

@@ -94,7 +94,7 @@ class Workload:
         self._assign_draws(session)
         session.statements = code.statements(session)  # type: ignore[assignment]
         code.init(session)
-        self._world.admit_to_world(session)
+        self._world.arrive(session)
 
     def _replace(self, ended: Session) -> None:
         """`closed`: a new session at the instant one ends (R-B-070)."""

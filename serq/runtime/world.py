@@ -59,7 +59,7 @@ class World:
 
     # --- sessions ---------------------------------------------------------------------------------------
 
-    def admit_to_world(self, session: Session) -> None:
+    def arrive(self, session: Session) -> None:
         """A session has arrived; it is ready."""
         self._account_live()
         self.live += 1

@@ -120,3 +120,14 @@ def test_who_waits_for_ever_is_named() -> None:
     (warning,) = run.warnings
     assert warning.code == "waits-for-ever"
     assert "2 session(s)" in warning.message and "session 0" in warning.message
+
+
+def test_infinite_units_leave_a_number_behind() -> None:
+    """Infinity minus infinity is not a number; what others hold is counted anew."""
+    session = """
+    set z = 0;
+    branch (serial) { hold p (1 / z) { run d (1); } end; }
+    hold p (3) { run d (2); observe x = used(p); }
+    observe x = used(p);
+    """
+    assert samples(batch(session, "pool p { }", count=2)) == [3.0, 0.0]

@@ -86,3 +86,11 @@ def test_settings_given_to_the_run_replace_the_program_s() -> None:
     run = simulate(serq.compile(source=source).ir, horizon=6, warmup=2)
     assert run.series["x"].times == [2.0, 3.0, 4.0, 5.0, 6.0]
     assert (run.end, run.warmup, run.arrivals, run.ended) == (6, 2, 6, 5)
+
+
+def test_samples_carry_a_whole_turn_whatever_the_program_makes_of_it() -> None:
+    """R-A-085: cut off, not below 0; the attribute itself is as it was set."""
+    session = "set turn_no = 2.9; observe x = turn_no; set turn_no = -1; observe x = turn_no;"
+    source = f"workload {{ arrive batch(1); }} session {{ {session} }} run {{ horizon 1; }}"
+    series = simulate(serq.compile(source=source).ir).series["x"]
+    assert (series.values, series.turns) == ([2.9, -1.0], [2.0, 0.0])

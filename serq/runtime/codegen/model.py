@@ -12,7 +12,7 @@ from serq.ir.walk import descendants
 from serq.runtime.codegen import checks, reading
 from serq.runtime.codegen.expressions import Expressions, Names, Scope
 from serq.runtime.codegen.source import Origin, SourceText, identifier
-from serq.runtime.codegen.statements import SESSION, Statements
+from serq.runtime.codegen.statements import Statements
 
 GENERATED: Final = "<serq program>"
 """The file name of generated code, by which a traceback is recognised."""
@@ -219,5 +219,3 @@ _ARITHMETIC: Final[dict[str, Any]] = {
     "nan": float("nan"),
 }  # fmt: skip
 """Names that generated code uses and that are the same in every run."""
-
-__all__ = ["GENERATED", "SESSION", "SUPPLIED_ATTRIBUTES", "Model", "model_of"]
