@@ -17,7 +17,12 @@ from serq.source import Place, SourceFile
 
 def build(source: SourceFile, tree: Tree[Token]) -> ast.Program:
     """The syntax tree of one file."""
-    program = _Builder(source).visit(tree)
+    builder = _Builder(source)
+    built: dict[int, Any] = {}
+    for node in tree.iter_subtrees():
+        children = [built[id(child)] if isinstance(child, Tree) else child for child in node.children]
+        built[id(node)] = builder.rule(node, children)
+    program = built[id(tree)]
     assert isinstance(program, ast.Program)
     return program
 
@@ -27,10 +32,8 @@ def _nodes(children: Iterable[Any]) -> tuple[Any, ...]:
 
 
 class _Builder(ServingRules):
-    def visit(self, node: Any) -> Any:
-        if not isinstance(node, Tree):
-            return node
-        children = [self.visit(child) for child in node.children]
+    def rule(self, node: Tree[Token], children: Children) -> Any:
+        """What a rule stands for; its children are built."""
         meta = node.meta
         place = self._place(0, 0) if meta.empty else self._place(meta.start_pos, meta.end_pos)
         return getattr(self, node.data)(place, children)

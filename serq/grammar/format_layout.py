@@ -16,8 +16,7 @@ from serq.grammar.format_syntax import Node, Part, Syntax, first_word, last_word
 from serq.grammar.format_words import Words
 
 CALLS: Final = frozenset(
-    {"call", "draw", "call_statement", "arrival_of", "fifo", "ps"}
-    | {"expression_def", "statement_def"}
+    {"call", "draw", "call_statement", "arrival_of", "fifo", "ps"} | {"expression_def", "statement_def"}
 )
 """Rules whose `(` stands close to the name before it."""
 
@@ -49,12 +48,21 @@ class Layout:
     def program(self) -> Document:
         """The document of the whole text."""
         document: list[Document] = []
+        further_arms = self._further_arms()
         for node in self._syntax.nodes:
-            self._documents[id(node)] = self._node(node)
+            if id(node) in further_arms:
+                self._measure(node)
+            else:
+                self._documents[id(node)] = self._node(node)
         for item in self._syntax.items:
             document += [_new_line(item), self._part(item)]
         end = len(self._words.texts)
         return [*document, _new_line(end)]
+
+    def _further_arms(self) -> set[int]:
+        """The nodes that are laid out together with the arm before them."""
+        conditionals = filter(self._syntax.is_conditional, self._syntax.nodes)
+        return {id(node.parts[-1]) for node in conditionals if self._syntax.is_conditional(node.parts[-1])}
 
     def _part(self, part: Part) -> Document:
         return Word(part) if isinstance(part, int) else self._documents[id(part)]
@@ -80,13 +88,14 @@ class Layout:
 
     def _arms(self, node: Node) -> list[Document]:
         """`c ? a : d ? b : e`, an arm a line where it does not fit on one."""
-        condition, question, value, colon, otherwise = node.parts
-        arm = Group([self._hanging(condition), Indented(self._operation(question, value))])
-        if self._syntax.is_conditional(otherwise):
-            assert isinstance(otherwise, Node)
-            colon_and_space = [_may_break(colon), self._part(colon), Space(first_word(otherwise))]
-            return [arm, *colon_and_space, *self._arms(otherwise)]
-        return [arm, *self._operation(colon, otherwise)]
+        document: list[Document] = []
+        while True:
+            condition, question, value, colon, otherwise = node.parts
+            document.append(Group([self._hanging(condition), Indented(self._operation(question, value))]))
+            if not isinstance(otherwise, Node) or not self._syntax.is_conditional(otherwise):
+                return [*document, *self._operation(colon, otherwise)]
+            document += [_may_break(colon), self._part(colon), Space(first_word(otherwise))]
+            node = otherwise
 
     def _operation(self, operator: Part, operand: Part) -> list[Document]:
         between = Space(first_word(operand))

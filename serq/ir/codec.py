@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, Final
 
 import msgspec
 
 from serq.errors import CompileError
-from serq.ir.nodes import IR_VERSION, Program, with_settings
+from serq.ir.flat_chains import fields, flat_chain, link_chains, tall_nodes
+from serq.ir.nodes import IR_VERSION, Node, Program, with_settings
 from serq.ir.validate import validate
 from serq.source import Diagnostic
 
@@ -21,7 +22,8 @@ _NUMBERS: Final = {word: value for value, word in _WORDS.items()}
 
 def encode(program: Program) -> bytes:
     """The program as a JSON file: UTF-8, one fixed form, so that equal programs give equal bytes."""
-    plain = _replaced(msgspec.to_builtins(program), _written)
+    tall = tall_nodes(program)
+    plain = _replaced(program, lambda value: _written(value, tall))
     return msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
 
 
@@ -39,7 +41,9 @@ def decode(data: bytes, settings: Mapping[str, float] | None = None) -> Program:
         message = f"this IR file has version {version!r}, and this serq reads version {IR_VERSION}"
         raise _refused("E502", message, "compile its program text again")
     try:
-        program = with_settings(msgspec.convert(_replaced(plain, _read), Program), settings or {})
+        plain = _replaced(plain, _read)
+        link_chains(plain)
+        program = with_settings(msgspec.convert(plain, Program), settings or {})
     except (msgspec.ValidationError, RecursionError, OverflowError) as error:
         raise _refused("E503", f"this IR file does not hold a program: {_reason(error)}") from None
     errors = [problem.diagnostic for problem in validate(program) if problem.severity == "error"]
@@ -89,7 +93,9 @@ def _replaced(plain: Any, replace: Callable[[Any], Any]) -> Any:
     return root[0]
 
 
-def _written(value: Any) -> Any:
+def _written(value: Any, tall: Set[int]) -> Any:
+    if isinstance(value, Node):
+        return flat_chain(value) if id(value) in tall else fields(value)
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, float) and value in _WORDS:

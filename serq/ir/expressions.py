@@ -10,6 +10,30 @@ import msgspec
 class Node(msgspec.Struct, frozen=True, tag_field="node", omit_defaults=True, forbid_unknown_fields=True):
     """The base of every node: immutable, compared by value, tagged by its class name in JSON."""
 
+    def __eq__(self, other: object) -> bool:
+        return equal(self, other) if isinstance(other, Node) else NotImplemented
+
+    __hash__ = msgspec.Struct.__hash__
+
+
+def equal(left: object, right: object, but: str = "") -> bool:
+    """Whether nodes, or tuples of them, are equal in all fields ``but`` one, however deep they are."""
+    pending = [(left, right)]
+    while pending:
+        one, other = pending.pop()
+        if isinstance(one, Node):
+            if type(one) is not type(other):
+                return False
+            fields = (name for name in one.__struct_fields__ if name != but)
+            pending.extend((getattr(one, name), getattr(other, name)) for name in fields)
+        elif isinstance(one, tuple) and isinstance(other, tuple):
+            if len(one) != len(other):
+                return False
+            pending.extend(zip(one, other, strict=True))
+        elif one is not other and one != other:
+            return False
+    return True
+
 
 class Statement(Node, frozen=True, kw_only=True):
     """The base of statements; ``id`` numbers them in the order of the program (workload, then session)."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from serq.ir import arithmetic
+from serq.ir.chains import operations
 from serq.ir.expressions import ARITIES
 from serq.ir.nodes import (
     Aggregate,
@@ -48,6 +49,11 @@ def constant(expression: Expr, bound: Locals = _NOTHING) -> float | None:
     ``bound`` holds the indices of aggregates around the expression. Sides that `&&`, `||` and `?:` do
     not take may depend on the run (R-A-024).
     """
+    while isinstance(expression, Conditional):
+        condition = constant(expression.condition, bound)
+        if condition is None:
+            return None
+        expression = expression.then if arithmetic.truth(condition) else expression.otherwise
     match expression:
         case Number():
             return expression.value
@@ -57,12 +63,6 @@ def constant(expression: Expr, bound: Locals = _NOTHING) -> float | None:
             return _unary(expression, bound)
         case Binary():
             return _binary(expression, bound)
-        case Conditional():
-            condition = constant(expression.condition, bound)
-            if condition is None:
-                return None
-            side = expression.then if arithmetic.truth(condition) else expression.otherwise
-            return constant(side, bound)
         case Call():
             values = [constant(argument, bound) for argument in expression.arguments]
             known = [value for value in values if value is not None]
@@ -82,9 +82,17 @@ def _unary(expression: Unary, bound: Locals) -> float | None:
 
 
 def _binary(expression: Binary, bound: Locals) -> float | None:
-    left = constant(expression.left, bound)
-    if left is None:
-        return None
+    chain = operations(expression)
+    value = constant(chain[0].left, bound)
+    for node in chain:
+        if value is None:
+            return None
+        value = _operation(node, value, bound)
+    return value
+
+
+def _operation(expression: Binary, left: float, bound: Locals) -> float | None:
+    """The value of an operation whose left operand is known."""
     if expression.operator in ("&&", "||"):
         if arithmetic.truth(left) == (expression.operator == "||"):
             return float(arithmetic.truth(left))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from serq.ir.chains import arms, operations
 from serq.ir.nodes import (
     Aggregate,
     AnyStatement,
@@ -76,8 +77,9 @@ def _expression(node: Expr) -> tuple[str, int]:
         case Binary():
             return _binary(node)
         case Conditional():
-            condition = _at_least(node.condition, 1)
-            return f"{condition} ? {expression(node.then)} : {expression(node.otherwise)}", 0
+            chain = arms(node)
+            texts = [f"{_at_least(arm.condition, 1)} ? {expression(arm.then)} : " for arm in chain]
+            return "".join(texts) + expression(chain[-1].otherwise), 0
         case Call():
             return f"{node.function}({_list(node.arguments)})", 8
         case Draw():
@@ -102,13 +104,18 @@ def _read(node: PoolRead | StageRead | RequestRead | Reusable) -> str:
 
 
 def _binary(node: Binary) -> tuple[str, int]:
-    binding = _BINDING[node.operator]
-    left, right = binding, binding + 1
-    if node.operator == "^":
-        left, right = 8, 6
-    elif binding == 3:
-        left = 4
-    return f"{_at_least(node.left, left)} {node.operator} {_at_least(node.right, right)}", binding
+    chain = operations(node)
+    text, own = _expression(chain[0].left)
+    for operation in chain:
+        binding = _BINDING[operation.operator]
+        left, right = binding, binding + 1
+        if operation.operator == "^":
+            left, right = 8, 6
+        elif binding == 3:
+            left = 4
+        first = text if own >= left else f"({text})"
+        text, own = f"{first} {operation.operator} {_at_least(operation.right, right)}", binding
+    return text, own
 
 
 def _at_least(node: Expr, binding: int) -> str:

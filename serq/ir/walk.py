@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from serq.ir.expressions import equal
 from serq.ir.nodes import Draw, Node
 
 
@@ -33,11 +34,4 @@ def draws(node: Node) -> bool:
 
 def alike(left: object, right: object) -> bool:
     """Whether two nodes are written the same way; where their draws stand does not matter."""
-    if isinstance(left, Node) and isinstance(right, Node):
-        fields = (name for name in left.__struct_fields__ if name != "site")
-        return type(left) is type(right) and all(
-            alike(getattr(left, name), getattr(right, name)) for name in fields
-        )
-    if isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(map(alike, left, right))
-    return left == right
+    return equal(left, right, but="site")

@@ -163,6 +163,7 @@ DEEP = {
     "parentheses": "let a = " + "(" * 10_000 + "1" + ")" * 10_000 + ";",
     "minus signs": "let a = " + "-" * 10_000 + "1;",
     "terms": "let a = " + "1 + " * 10_000 + "1;",
+    "chains in chains": "let a = " + "1 + (1 ? 1 : " * 150 + "1" + ")" * 150 + ";",
     "powers": "let a = " + "1 ^ " * 10_000 + "1;",
     "conditions": "let a = " + "1 ? 1 : " * 10_000 + "1;",
     "calls": "let a = " + "abs(" * 10_000 + "1" + ")" * 10_000 + ";",
@@ -189,7 +190,8 @@ def test_what_is_nested_too_deep_gets_a_message(what: str) -> None:
     "text",
     [
         "let a = " + "(" * 48 + "1" + ")" * 48 + ";",
-        "let a = " + " + ".join(["1"] * 99) + ";",
+        "let a = " + " + ".join(["1"] * 4_000) + ";",
+        "let a = " + "1 ? 1 : " * 4_000 + "1;",
         "pool p { } session { " + "hold p (1) { " * 95 + "end;" + "}" * 95 + " }",
         "session { " + "branch (1) { end; } else { " * 95 + "}" * 95 + " }",
     ],

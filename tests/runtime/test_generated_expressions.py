@@ -46,6 +46,43 @@ def test_long_sums_and_deep_nesting() -> None:
     assert samples(source) == [1.0, 2.0, 9.0]
 
 
+@pytest.mark.parametrize("terms", [400, 2_000])
+def test_long_chains_are_computed_from_the_left(terms: int) -> None:
+    """Rounding shows the order: the terms are of very different sizes."""
+    sizes = [(0.1 + i) * 10.0 ** (i % 17) for i in range(terms)]
+    signs = ["+-"[i % 3 == 1] for i in range(terms)]
+    text = "serial" + "".join(f" {sign} {size!r}" for sign, size in zip(signs, sizes, strict=True))
+    total, quotient = 0.0, 1.0
+    for sign, size in zip(signs, sizes, strict=True):
+        total = total + size if sign == "+" else total - size
+    factors = [1.0 + i % 7 / 10.0 for i in range(terms)]
+    ratio = "(serial + 1)" + "".join(f" {'*/'[i % 2]} {f!r}" for i, f in enumerate(factors))
+    by_values = "(serial + 1)" + "".join(f" {'*/'[i % 2]} ({f!r} + serial)" for i, f in enumerate(factors))
+    for i, factor in enumerate(factors):
+        quotient = quotient / factor if i % 2 else quotient * factor
+    source = batch(f"observe x = {text}; observe x = {ratio}; observe x = {by_values};")
+    assert samples(source) == [total, quotient, quotient]
+
+
+@pytest.mark.parametrize("arms", [300, 2_000])
+def test_a_table_of_steps(arms: int) -> None:
+    table = "".join(f"at <= {i} ? {3 * i + 1} : " for i in range(arms)) + "-1"
+    last = arms - 1
+    session = "".join(f"set at = {at}; observe x = {table};" for at in (0, arms // 2 - 0.5, last, arms))
+    assert samples(batch(session)) == [1.0, 3.0 * (arms // 2) + 1.0, 3.0 * last + 1.0, -1.0]
+
+
+def test_long_conditions_stop_where_they_are_decided() -> None:
+    """A side that is not taken would read a member that does not exist."""
+    none, every = " || ".join(["serial > 1"] * 2_000), " && ".join(["serial < 1"] * 2_000)
+    session = (
+        f"set j = 5; observe x = {none}; observe x = {every};"
+        f"observe x = {none} || 1 || used(p[j]); observe x = {every} && serial && used(p[j]);"
+        f"branch ({every}) {{ observe x = 7; }} else {{ observe x = 8; }}"
+    )
+    assert samples(batch(session, "pool p[2] { cap 1; }")) == [0.0, 1.0, 1.0, 0.0, 7.0]
+
+
 def test_undefined_results_are_nan() -> None:
     values = samples(batch("set z = 0; observe x = z / z; observe x = sqrt(z - 1); observe x = ln(z - 1);"))
     assert all(isnan(value) for value in values)

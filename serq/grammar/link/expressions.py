@@ -109,15 +109,29 @@ class Expressions:
         return ir.Unary(node.operator, self.link(node.operand, scope))
 
     def _binary(self, node: ast.Binary, scope: Scope) -> ir.Expr:
-        try:
-            left = self.link(node.left, scope)
-        except UnlinkableError:
-            self.link(node.right, scope)  # for what is wrong there
-            raise
-        return ir.Binary(cast(ir.BinaryOperator, node.operator), left, self.link(node.right, scope))
+        chain = [node]
+        while isinstance(chain[-1].left, ast.Binary):
+            chain.append(chain[-1].left)
+        chain.reverse()
+        left, *operands = self.link_all((chain[0].left, *(operation.right for operation in chain)), scope)
+        for operation, right in zip(chain, operands, strict=True):
+            left = ir.Binary(cast(ir.BinaryOperator, operation.operator), left, right)
+            if operation is not node:
+                self._context.mark(left, operation.place)
+        return left
 
     def _conditional(self, node: ast.Conditional, scope: Scope) -> ir.Expr:
-        return ir.Conditional(*self.link_all((node.condition, node.then, node.otherwise), scope))
+        arms = [node]
+        while isinstance(arms[-1].otherwise, ast.Conditional):
+            arms.append(arms[-1].otherwise)
+        parts = [part for arm in arms for part in (arm.condition, arm.then)]
+        *linked, result = self.link_all((*parts, arms[-1].otherwise), scope)
+        for arm in reversed(arms):
+            then, condition = linked.pop(), linked.pop()
+            result = ir.Conditional(condition, then, result)
+            if arm is not node:
+                self._context.mark(result, arm.place)
+        return result
 
     def _aggregate(self, node: ast.Aggregate, scope: Scope) -> ir.Expr:
         count = self.link(node.count, scope)

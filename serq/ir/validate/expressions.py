@@ -49,8 +49,14 @@ class Expressions:
 
     def check(self, node: Expr | None, moment: Moment, bound: frozenset[str] = frozenset()) -> None:
         """An expression that is evaluated at a moment, inside aggregates that bind names."""
-        if node is None:
-            return
+        pending: list[Node] = [] if node is None else [node]
+        while pending:
+            current = pending.pop()
+            if self._check_one(current, moment, bound):
+                pending.extend(reversed(list(children(current))))
+
+    def _check_one(self, node: Node, moment: Moment, bound: frozenset[str]) -> bool:
+        """Check one node; whether those inside it are still to be checked."""
         match node:
             case Number() if math.isnan(node.value):
                 self._findings.error("E401", "NaN is not a number of a program", node)
@@ -66,17 +72,16 @@ class Expressions:
                 self._draw(node, moment)
             case PoolRead() | StageRead():
                 self._read(node, moment, bound)
-                return
+                return False
             case RequestRead() | Reusable():
                 self._of_request(node, moment, bound)
-                return
+                return False
             case Aggregate():
                 self._count(node)
                 self.check(node.count, moment, bound)
                 self.check(node.body, moment, bound | {node.variable})
-                return
-        for child in children(node):
-            self.check(child, moment, bound)  # type: ignore[arg-type]
+                return False
+        return True
 
     # --- names ---
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from serq.ir.limits import MAX_DEPTH, MAX_MEMBERS
+from serq.ir.chains import continuation
+from serq.ir.limits import MAX_CHAIN, MAX_DEPTH, MAX_MEMBERS
 from serq.ir.nodes import (
     IR_VERSION,
     Aggregate,
@@ -32,9 +33,9 @@ _NAME = re.compile(r"[^\W\d]\w*")
 
 def check_depth(program: Program, findings: Findings) -> None:
     """Blocks and expressions are not nested deeper than whatever walks a program can go."""
-    stack: list[tuple[Node, int, int]] = [(program, 0, 0)]
+    stack: list[tuple[Node, int, int, int]] = [(program, 0, 0, 0)]
     while stack:
-        node, blocks, depth = stack.pop()
+        node, blocks, depth, links = stack.pop()
         if isinstance(node, Statement):
             blocks, depth = blocks + 1, 0
         else:
@@ -43,7 +44,15 @@ def check_depth(program: Program, findings: Findings) -> None:
             what = "blocks" if depth == 0 else "expressions"
             findings.error("E108", f"{what} are nested more than {MAX_DEPTH} deep", node)
             return
-        stack.extend((child, blocks, depth) for child in children(node))
+        if links + 2 > MAX_CHAIN:
+            findings.error("E108", f"this chain has more than {MAX_CHAIN} terms", node)
+            return
+        further = continuation(node)
+        for child in children(node):
+            if child is further:
+                stack.append((child, blocks, depth - 1, links + 1))
+            else:
+                stack.append((child, blocks, depth, 0))
 
 
 def check_structure(index: Index, findings: Findings) -> None:

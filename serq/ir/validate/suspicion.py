@@ -104,28 +104,47 @@ class Suspicion:
 
     def _fractional(self, node: Expr, attributes: frozenset[str]) -> bool:
         """Whether a value probably has a fraction at times."""
-        match node:
-            case Number():
-                return math.isfinite(node.value) and node.value != int(node.value)
-            case Attribute():
-                return node.name in attributes
-            case Draw():
-                return node.distribution not in ("bernoulli", "det")
-            case Unary():
-                return node.operator == "-" and self._fractional(node.operand, attributes)
-            case Binary():
-                operands = any(self._fractional(side, attributes) for side in (node.left, node.right))
-                return node.operator == "/" or (node.operator in ("+", "-", "*") and operands)
-            case Conditional():
-                return any(self._fractional(side, attributes) for side in (node.then, node.otherwise))
-            case Call():
-                if node.function in _PASSING_FUNCTIONS:
-                    return any(self._fractional(argument, attributes) for argument in node.arguments)
-                return node.function not in _WHOLE_FUNCTIONS and node.function != "pow"
-            case Aggregate():
-                return self._fractional(node.body, attributes)
-            case _:
-                return False
+        pending = [node]
+        while pending:
+            current = pending.pop()
+            if _has_fraction(current, attributes):
+                return True
+            pending += _passed_on(current)
+        return False
+
+
+def _has_fraction(node: Expr, attributes: frozenset[str]) -> bool:
+    """Whether a value probably has a fraction, whatever its operands are."""
+    match node:
+        case Number():
+            return math.isfinite(node.value) and node.value != int(node.value)
+        case Attribute():
+            return node.name in attributes
+        case Draw():
+            return node.distribution not in ("bernoulli", "det")
+        case Binary():
+            return node.operator == "/"
+        case Call():
+            return node.function not in _WHOLE_FUNCTIONS | _PASSING_FUNCTIONS | {"pow"}
+        case _:
+            return False
+
+
+def _passed_on(node: Expr) -> tuple[Expr, ...]:
+    """The operands whose fraction is one of the whole."""
+    match node:
+        case Unary(operator="-"):
+            return (node.operand,)
+        case Binary(operator="+" | "-" | "*"):
+            return (node.left, node.right)
+        case Conditional():
+            return (node.then, node.otherwise)
+        case Call() if node.function in _PASSING_FUNCTIONS:
+            return node.arguments
+        case Aggregate():
+            return (node.body,)
+        case _:
+            return ()
 
 
 def _cached_read(node: Node) -> Node | None:

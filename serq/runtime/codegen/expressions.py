@@ -12,6 +12,7 @@ from math import copysign, inf, isnan
 from typing import Final, NamedTuple
 
 from serq.ir import nodes
+from serq.ir.chains import arms
 from serq.runtime.codegen.source import SourceText
 
 CONDITIONAL: Final = 0
@@ -28,7 +29,7 @@ ATOM: Final = 9
 _HEIGHT_LIMIT: Final = 40
 """Texts nested deeper become functions of their own: Python's parser allows 200 parentheses."""
 
-_ARITHMETIC: Final[Mapping[str, int]] = {"+": SUM, "-": SUM, "*": PRODUCT}
+_ARITHMETIC: Final[Mapping[str, int]] = {"+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT}
 _COMPARISONS: Final = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _LOGIC: Final[Mapping[str, tuple[str, int]]] = {"&&": ("and", AND), "||": ("or", OR)}
 
@@ -103,8 +104,7 @@ class Expressions:
     # --- values -----------------------------------------------------------------------------------------
 
     def _value(self, expr: nodes.Expr, scope: Scope) -> Code:
-        code = _TRANSLATORS[type(expr)](self, expr, scope)
-        return self._own_function(code, scope) if code.height > _HEIGHT_LIMIT else code
+        return self._bounded(_TRANSLATORS[type(expr)](self, expr, scope), scope)
 
     def _own_function(self, code: Code, scope: Scope) -> Code:
         name = f"part_{self._part_count}"
@@ -150,28 +150,30 @@ class Expressions:
         for node in reversed(spine):
             binding = _ARITHMETIC[node.operator]
             right = self._value(node.right, scope)
-            text = f"{_wrapped(code, binding)} {node.operator} {_wrapped(right, binding + 1)}"
-            code = Code(text, binding, max(code.height, right.height) + 1)
-            if code.height > _HEIGHT_LIMIT:
-                code = self._own_function(code, scope)
+            height = max(code.height, right.height) + 1
+            if node.operator == "/" and not (isinstance(node.right, nodes.Number) and node.right.value):
+                code = Code(f"divide({code.text}, {right.text})", ATOM, height)
+            else:
+                text = f"{_wrapped(code, binding)} {node.operator} {_wrapped(right, binding + 1)}"
+                code = Code(text, binding, height)
+            code = self._bounded(code, scope)
         return code
 
     def _other_binary(self, expr: nodes.Binary, scope: Scope) -> Code:
         if expr.operator in _COMPARISONS or expr.operator in _LOGIC:
             return self._as_number(self._condition(expr, scope))
         left, right = self._value(expr.left, scope), self._value(expr.right, scope)
-        height = max(left.height, right.height) + 1
-        if expr.operator == "^":
-            return Code(f"power({left.text}, {right.text})", ATOM, height)
-        if isinstance(expr.right, nodes.Number) and expr.right.value != 0.0:
-            return Code(f"{_wrapped(left, PRODUCT)} / {_wrapped(right, PRODUCT + 1)}", PRODUCT, height)
-        return Code(f"divide({left.text}, {right.text})", ATOM, height)
+        return Code(f"power({left.text}, {right.text})", ATOM, max(left.height, right.height) + 1)
 
     def _conditional(self, expr: nodes.Conditional, scope: Scope) -> Code:
-        condition = self._condition(expr.condition, scope)
-        then, otherwise = self._value(expr.then, scope), self._value(expr.otherwise, scope)
-        text = f"{_wrapped(then, OR)} if {_wrapped(condition, OR)} else {otherwise.text}"
-        return Code(text, CONDITIONAL, max(condition.height, then.height, otherwise.height) + 1)
+        chain = arms(expr)
+        code = self._value(chain[-1].otherwise, scope)
+        for arm in reversed(chain):
+            condition, then = self._condition(arm.condition, scope), self._value(arm.then, scope)
+            text = f"{_wrapped(then, OR)} if {_wrapped(condition, OR)} else {code.text}"
+            height = max(condition.height, then.height, code.height) + 1
+            code = self._bounded(Code(text, CONDITIONAL, height), scope)
+        return code
 
     def _call(self, expr: nodes.Call, scope: Scope) -> Code:
         arguments = [self._value(argument, scope) for argument in expr.arguments]
@@ -224,10 +226,7 @@ class Expressions:
             operand = self._condition(expr.operand, scope)
             return Code(f"not {_wrapped(operand, NOT)}", NOT, operand.height + 1)
         if isinstance(expr, nodes.Binary) and expr.operator in _LOGIC:
-            word, binding = _LOGIC[expr.operator]
-            left, right = self._condition(expr.left, scope), self._condition(expr.right, scope)
-            text = f"{_wrapped(left, binding)} {word} {_wrapped(right, binding + 1)}"
-            return self._bounded(Code(text, binding, max(left.height, right.height) + 1), scope)
+            return self._logic(expr, scope)
         if isinstance(expr, nodes.Binary) and expr.operator in _COMPARISONS:
             left, right = self._value(expr.left, scope), self._value(expr.right, scope)
             text = f"{_wrapped(left, SUM)} {expr.operator} {_wrapped(right, SUM)}"
@@ -235,8 +234,20 @@ class Expressions:
         value = self._value(expr, scope)
         return Code(f"{_wrapped(value, SUM)} != 0.0", COMPARISON, value.height + 1)
 
-    def _bounded(self, condition: Code, scope: Scope) -> Code:
-        return self._own_function(condition, scope) if condition.height > _HEIGHT_LIMIT else condition
+    def _logic(self, expr: nodes.Binary, scope: Scope) -> Code:
+        spine = [expr]
+        while isinstance(left := spine[-1].left, nodes.Binary) and left.operator in _LOGIC:
+            spine.append(left)
+        code = self._condition(left, scope)
+        for node in reversed(spine):
+            word, binding = _LOGIC[node.operator]
+            right = self._condition(node.right, scope)
+            text = f"{_wrapped(code, binding)} {word} {_wrapped(right, binding + 1)}"
+            code = self._bounded(Code(text, binding, max(code.height, right.height) + 1), scope)
+        return code
+
+    def _bounded(self, code: Code, scope: Scope) -> Code:
+        return self._own_function(code, scope) if code.height > _HEIGHT_LIMIT else code
 
     @staticmethod
     def _as_number(condition: Code) -> Code:
@@ -257,6 +268,10 @@ def number(value: float) -> Code:
 
 def is_boolean(expr: nodes.Expr) -> bool:
     """Whether ``expr`` can only be 0 or 1, seen from its form (R-A-095)."""
+    while isinstance(expr, nodes.Conditional):
+        if not is_boolean(expr.then):
+            return False
+        expr = expr.otherwise
     match expr:
         case nodes.Number(value):
             return value in (0.0, 1.0)
@@ -266,8 +281,6 @@ def is_boolean(expr: nodes.Expr) -> bool:
             return operator in _COMPARISONS or operator in _LOGIC
         case nodes.Draw(distribution):
             return distribution == "bernoulli"
-        case nodes.Conditional(_, then, otherwise):
-            return is_boolean(then) and is_boolean(otherwise)
     return False
 
 
