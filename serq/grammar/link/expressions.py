@@ -69,9 +69,8 @@ class Expressions:
         self._depth += 1
         try:
             if self._depth > MAX_DEPTH * 3 // 2:
-                raise self._context.fail(
-                    "E108", f"expressions are nested more than {MAX_DEPTH} deep", node.place
-                )
+                message = f"expressions are nested more than {MAX_DEPTH} deep"
+                raise self._context.fail("E108", message, node.place)
             return self._context.mark(self._methods[type(node)](node, scope), node.place)
         finally:
             self._depth -= 1
@@ -112,9 +111,9 @@ class Expressions:
         chain = [node]
         while isinstance(chain[-1].left, ast.Binary):
             chain.append(chain[-1].left)
-        chain.reverse()
-        left, *operands = self.link_all((chain[0].left, *(operation.right for operation in chain)), scope)
-        for operation, right in zip(chain, operands, strict=True):
+        rights = (operation.right for operation in reversed(chain))
+        left, *linked = self.link_all((chain[-1].left, *rights), scope)
+        for operation, right in zip(reversed(chain), linked, strict=True):
             left = ir.Binary(cast(ir.BinaryOperator, operation.operator), left, right)
             if operation is not node:
                 self._context.mark(left, operation.place)
@@ -127,8 +126,7 @@ class Expressions:
         parts = [part for arm in arms for part in (arm.condition, arm.then)]
         *linked, result = self.link_all((*parts, arms[-1].otherwise), scope)
         for arm in reversed(arms):
-            then, condition = linked.pop(), linked.pop()
-            result = ir.Conditional(condition, then, result)
+            result = ir.Conditional(then=linked.pop(), condition=linked.pop(), otherwise=result)
             if arm is not node:
                 self._context.mark(result, arm.place)
         return result
@@ -271,8 +269,7 @@ class Expressions:
         if not isinstance(meaning.argument, ast.Name):
             message = f"`{meaning.name}` stands for a request here, and the argument is an expression"
             raise self._context.fail("E204", message, meaning.argument.place)
-        argument = ast.Identifier(meaning.argument.place, meaning.argument.text)
-        return self.handle(argument, meaning.scope)
+        return self.handle(ast.Identifier(meaning.argument.place, meaning.argument.text), meaning.scope)
 
     def supplied(self, moment: Moment) -> Scope:
         """What a moment supplies beyond the base; a `let` of that name wins."""
