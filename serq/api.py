@@ -11,6 +11,7 @@ from pathlib import Path
 from serq.errors import CompileError, UsageError
 from serq.ir import nodes
 from serq.ir.validate import require_horizon, validate
+from serq.ir.walk import descendants
 from serq.results import Report
 from serq.runtime.trace import Trace, read_trace
 from serq.source import Diagnostic, SourceFile, SourceMap, read_text
@@ -75,7 +76,7 @@ def compile(
     except CompileError as error:
         name = "<source>" if path is None else str(path)
         raise CompileError([_named(diagnostic, name) for diagnostic in error.diagnostics]) from None
-    return program if trace is None else replace(program, trace_file=Path(trace))
+    return program if trace is None else _replaying(program, Path(trace))
 
 
 def run(program: Program | str | Path, *, progress: Progress | None = None) -> Report:
@@ -158,6 +159,16 @@ def _decode(data: bytes, settings: Settings) -> Program:
     ir = decode(data, settings)
     warnings = tuple(problem.diagnostic for problem in validate(ir))  # decoding has refused errors
     return Program(ir, warnings=warnings, trace_file=_trace_file(ir, Path()))
+
+
+def _replaying(program: Program, trace: Path) -> Program:
+    """The program with another trace, and a warning if it reads none (R-B-082)."""
+    reads = any(isinstance(node, nodes.Turn | nodes.Traced) for node in descendants(program.ir))
+    if reads:
+        return replace(program, trace_file=trace)
+    message = f"the program reads nothing of {trace}: it has neither `arrive trace` nor `turn;`"
+    warning = Diagnostic("W608", message, severity="warning", owner="--trace")
+    return replace(program, trace_file=trace, warnings=(*program.warnings, warning))
 
 
 def _trace_file(ir: nodes.Program, folder: Path) -> Path | None:

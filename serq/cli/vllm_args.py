@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import click
@@ -20,6 +21,10 @@ def vllm_args(command: str, name: str) -> None:
     """
     from serq.grammar.vllm_command import stage_of_command
 
+    if re.fullmatch(r"[^\W\d]\w*", name) is None:
+        raise click.BadParameter(
+            f"{name!r} is no name: a letter or `_`, then letters, digits and `_`", param_hint="'--name'"
+        )
     text = stage_of_command(command)
     for refusal in text.refusals:
         click.echo(f"error: {refusal}", err=True)

@@ -186,6 +186,9 @@ def _plain(text: StageText, option: EngineOption, value: Any, flag: str) -> None
             return
         text.lines.append(f"{option.name} {str(value).lower()};")
         return
+    if not isinstance(value, str):
+        text.refusals.append(f"{flag} takes a value")
+        return
     try:
         number = _number(value, option)
     except ValueError:
@@ -198,10 +201,8 @@ def _plain(text: StageText, option: EngineOption, value: Any, flag: str) -> None
         text.lines.append(f"{option.name} {number:.10g};")
 
 
-def _number(value: Any, option: EngineOption) -> float:
+def _number(value: str, option: EngineOption) -> float:
     """A number as vLLM reads it. Raises ValueError for what it would not take."""
-    if not isinstance(value, str):
-        raise ValueError(value)
     if option.type != "count":
         return float(value)
     scaled = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgGtT])", value.strip())

@@ -117,11 +117,15 @@ def _full_trace(file: Path, ours: bool) -> dict[str, Any]:
     """The trace to show: the recorded one, or ours if there is none, if it is a digest, or if asked for."""
     import msgspec
 
+    from serq.errors import DataError
+    from serq.oracle.ascend import is_recording
     from serq.oracle.files import read_json, scenario_in, trace_in
     from serq.oracle.replay import replay
     from serq.oracle.scenario import TraceOptions, parse_scenario
 
     data = read_json(file)
+    if is_recording(data):
+        raise DataError(f"{file}: a recording of vllm-ascend has no steps to show; see `check` and `replay`")
     trace = trace_in(data)
     if trace is not None and "columns" not in trace and not ours:
         return trace

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 
-from serq.errors import DataError
+from serq.errors import DataError, UsageError
 
 LEGEND = (
     "tokens; + admitted, > resumed, /n of them drafts, x preempted, . waits, - runs without a share, ! ended"
@@ -53,12 +53,15 @@ def step_table(
     """The table of ``steps[start:end]``, broken into parts no wider than ``width`` characters.
 
     For the ids in ``blocks`` it also says how many blocks they hold in each KV cache group. Raises DataError
-    for a trace in which something else stands where the table reads.
+    for a trace in which something else stands where the table reads, UsageError for an id that is no request's.
     """
     try:
         msgspec.convert((steps, requests), tuple[list[_ShownStep], list[_ShownRequest]])
     except msgspec.ValidationError as error:
         raise DataError(f"the trace cannot be shown: {error}") from error
+    unknown = set(blocks) - {request["id"] for request in requests}
+    if unknown:
+        raise UsageError(f"the trace has no request {min(unknown)} whose blocks could be shown")
     rows = _rows(steps[start:end], requests, _running_after(steps[:start]))
     for request_id in blocks:
         rows += _block_rows(steps[start:end], request_id)

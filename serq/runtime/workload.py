@@ -128,8 +128,12 @@ class Workload:
     def _plan_trace(self, speed: float) -> None:
         """`arrive trace (k)`: every trace session at its own time, the first at 0, k times as fast."""
         trace = self._trace
-        if trace is None or trace.times is None:
-            raise DataError("`arrive trace` needs a trace with times")
+        if trace is None:
+            raise DataError("`arrive trace` needs a trace: name one in the workload, or give --trace FILE")
+        if trace.times is None:
+            raise DataError(
+                "`arrive trace` needs a trace with times: a session CSV has them in a column `time`"
+            )
         first = min(trace.times)
         planned = sorted(((time - first) / speed, index) for index, time in enumerate(trace.times))
         self._schedule = planned[::-1]

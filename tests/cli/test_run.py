@@ -63,6 +63,13 @@ def test_a_trace(program: Path, tmp_path: Path) -> None:
     assert report_of(serq(program, "--json", "--trace", other))["observes"]["new"]["mean"] == 7
 
 
+def test_a_trace_that_nothing_reads(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("0,0,7,0,0\n")
+    program.write_text("workload { arrive batch(1); }\nrun { horizon 1; }\n")
+    result = serq(program, "--json", "--trace", tmp_path / "other.csv")
+    assert result.exit_code == 0 and "warning[W608]: the program reads nothing of" in result.stderr
+
+
 def test_dump(program: Path, tmp_path: Path) -> None:
     result = serq(program, "--dump", tmp_path / "out")
     assert result.exit_code == 0

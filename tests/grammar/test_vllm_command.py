@@ -69,7 +69,7 @@ def test_spellings(flags: str, lines: set[str]) -> None:
         ("--max-num-sequences 5", "did you mean --max-num-seqs?"),
         ("--max-num-seqs 1k", "`1k` is not a whole number"),
         ("--max-num-batched-tokens 2.5K", "`2.5K` is not a whole number"),
-        ("--max-num-seqs", "is not a whole number"),
+        ("--max-num-seqs", "--max-num-seqs takes a value"),
         ("--max-num-seqs 0", "must be at least 1"),
         ("--enable-prefix-caching=maybe", "turn it off with --no-enable-prefix-caching"),
         ("--scheduling-policy lifo", "`fcfs` or `priority`"),
@@ -106,6 +106,8 @@ def test_the_stage_is_a_stage() -> None:
 def test_the_command() -> None:
     done = CliRunner().invoke(main, ["vllm-args", f"{REQUIRED} --max-num-seqs 3", "--name", "gpu"])
     assert done.exit_code == 0 and "stage gpu : vllm {\n" in done.stdout
+    misnamed = CliRunner().invoke(main, ["vllm-args", REQUIRED, "--name", "my engine"])
+    assert misnamed.exit_code == 2 and "'my engine' is no name" in misnamed.stderr
     refused = CliRunner().invoke(main, ["vllm-args", f"{REQUIRED} --enable-lora --headles"])
     assert refused.exit_code == 1
     assert refused.stdout == "" and refused.stderr.count("error:") == 2

@@ -142,6 +142,16 @@ def test_show_replays_a_digest() -> None:
     assert "+624" in result.stdout
 
 
+def test_show_of_a_request_that_is_not_there() -> None:
+    result = serq("show", FILE, "--blocks", "nobody")
+    assert (result.exit_code, "no request nobody" in result.stderr) == (2, True)
+
+
+def test_show_of_a_recording_of_vllm_ascend() -> None:
+    result = serq("show", TRACES.parent / "ascend" / "recordings" / "srf_q_peek_pins_lane.json")
+    assert (result.exit_code, "has no steps to show" in result.stderr) == (1, True)
+
+
 def test_show_of_steps_that_are_not_there() -> None:
     result = serq("show", FILE, "--from", 1000)
     assert result.exit_code == 2

@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     seeds_help = "the seeds from FIRST up to, not including, END"
     parser.add_argument("--seeds", required=True, metavar="FIRST:END", help=seeds_help)
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FOLDER", help="an existing folder")
-    names = [theme.name for theme in THEMES]
+    names = list(dict.fromkeys(theme.name for theme in THEMES))
     parser.add_argument("--theme", choices=names, help="draw only scenarios of this theme")
     requests_help = "requests of each scenario (else few; more than 200 are recorded as a digest)"
     parser.add_argument("--requests", type=int, metavar="N", help=requests_help)
