@@ -53,7 +53,8 @@ def step_table(
     """The table of ``steps[start:end]``, broken into parts no wider than ``width`` characters.
 
     For the ids in ``blocks`` it also says how many blocks they hold in each KV cache group. Raises DataError
-    for a trace in which something else stands where the table reads, UsageError for an id that is no request's.
+    for a trace in which something else stands where the table reads,
+    UsageError for an id that no request has.
     """
     try:
         msgspec.convert((steps, requests), tuple[list[_ShownStep], list[_ShownRequest]])
