@@ -67,9 +67,9 @@ class Expressions:
         return f"{self.rng.choice(names)}({self.pool_ref(pool)})"
 
     def stage_read(self) -> str:
-        """Live state of a stage (R-B-018)."""
-        stage = self.rng.choice(self.deployment.stages)
-        return f"{self.rng.choice(('queue', 'busy', 'work', 'queue'))}({self.stage_ref(stage)})"
+        """Live state of a stage (R-B-018); the work of nobody is -0 in the reference, which queue keys see."""
+        ref = self.stage_ref(self.rng.choice(self.deployment.stages))
+        return self.rng.choice((f"queue({ref})", f"queue({ref})", f"busy({ref})", f"(work({ref}) + 0)"))
 
     def live_leaf(self) -> str:
         kinds = [lambda: "now", lambda: self.rng.choice(LIVE), lambda: "cached", lambda: "computed"]
