@@ -67,7 +67,7 @@ class Expressions:
         return f"{self.rng.choice(names)}({self.pool_ref(pool)})"
 
     def stage_read(self) -> str:
-        """Live state of a stage (R-B-018); the work of nobody is -0 in the reference, which queue keys see."""
+        """Live state of a stage (R-B-018). Nobody's work is -0 in the reference, and queue keys see it."""
         ref = self.stage_ref(self.rng.choice(self.deployment.stages))
         return self.rng.choice((f"queue({ref})", f"queue({ref})", f"busy({ref})", f"(work({ref}) + 0)"))
 
