@@ -34,7 +34,8 @@ def draw() -> None:
     for (label, routing), marker in zip(ROUTINGS.items(), "os^", strict=True):
         points = [ttft(rate, routing) for rate in RATES]
         (line,) = axes.plot(RATES, [p99 for _, p99 in points], marker=marker, label=f"{label}, p99")
-        axes.plot(RATES, [median for median, _ in points], ":", color=line.get_color(), label=f"{label}, median")
+        medians = [median for median, _ in points]
+        axes.plot(RATES, medians, ":", color=line.get_color(), label=f"{label}, median")
     axes.set(xlabel="requests a second", ylabel="time to first token [ms]", yscale="log")
     axes.set_title("Two engines behind a router: examples/tutorial/5_replicas.sq", fontsize=10)
     axes.grid(visible=True, alpha=0.3)
