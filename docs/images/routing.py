@@ -35,7 +35,7 @@ def draw() -> None:
         points = [ttft(rate, routing) for rate in RATES]
         (line,) = axes.plot(RATES, [p99 for _, p99 in points], marker=marker, label=f"{label}, p99")
         medians = [median for median, _ in points]
-        axes.plot(RATES, medians, ":", color=line.get_color(), label=f"{label}, median")
+        axes.plot(RATES, medians, ":", marker=marker, color=line.get_color(), label=f"{label}, median")
     axes.set(xlabel="requests a second", ylabel="time to first token [ms]", yscale="log")
     axes.set_title("Two engines behind a router: examples/tutorial/5_replicas.sq", fontsize=10)
     axes.grid(visible=True, alpha=0.3)
