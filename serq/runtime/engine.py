@@ -7,6 +7,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from serq.errors import RunError
+from serq.runtime.faults import checked_cost
 from serq.runtime.hold import Allocation, innermost
 from serq.runtime.stage import BatchingStage, Waker
 from serq.runtime.step_scheduler import StepScheduler
@@ -89,14 +90,7 @@ class Engine(BatchingStage):
         batch = self.scheduler.schedule()
         if batch is None:
             return
-        cost = self._cost(batch)
-        if not cost > 0.0:
-            if batch.tokens > 0.0:
-                raise RunError(
-                    f"an iteration of {batch.tokens:.10g} tokens costs {cost:.10g}: it must take time",
-                    code="iteration-costs-nothing",
-                )
-            cost = 0.0
+        cost = checked_cost(self._cost(batch), batch.tokens, self)
         self.scheduler.launch(batch)
         self.iterations += 1
         self._batch = batch

@@ -30,6 +30,21 @@ def checked_amount(value: float, what: str) -> float:
     raise RunError(message, code="negative-amount")
 
 
+def checked_cost(cost: float, tokens: float, stage: object) -> float:
+    """``cost`` of an iteration of ``tokens`` at ``stage``; one without tokens may cost nothing (R-B-031).
+
+    Raises RunError for tokens that take no time: the engine would run on at one instant for ever (R-B-032).
+    """
+    if cost > 0.0:
+        return cost
+    if tokens > 0.0:
+        raise RunError(
+            f"stage `{stage!r}`: an iteration of {tokens:.10g} tokens costs {cost:.10g}: it must take time",
+            code="iteration-costs-nothing",
+        )
+    return 0.0
+
+
 def locate(error: RunError, now: float, model: Model, source_map: SourceMap | None) -> None:
     """Give ``error`` its instant, its session, and the statement in whose generated code it happened."""
     if error.time is None:

@@ -58,6 +58,7 @@ def test_a_program_without_a_text_shows_its_statement() -> None:
 def test_an_iteration_with_tokens_must_take_time() -> None:
     error = failure(batch("run d (2); run e prefill (5);", "stage e : step { cost now - 2; }"))
     assert error.code == "iteration-costs-nothing" and error.time == 2.0
+    assert "stage `e[0]`" in error.message
 
 
 def test_an_expression_of_the_deployment_names_its_owner() -> None:

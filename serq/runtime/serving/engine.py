@@ -7,6 +7,7 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from serq.errors import RunError
+from serq.runtime.faults import checked_cost
 from serq.runtime.request_records import EngineRow
 from serq.runtime.serving.engine_log import EngineLog, StepInFlight
 from serq.runtime.serving.model_output import model_output
@@ -144,14 +145,7 @@ class VllmEngine(BatchingStage):
             note_preemption(self._sent.get(request_id), f"{self!r}")
 
     def _price(self, step: SchedulerOutput, totals: StepTotals) -> float:
-        cost = self._cost(totals)
-        if not cost > 0.0:
-            raise RunError(
-                f"an iteration of {step.total_num_scheduled_tokens} tokens costs {cost:.10g}: "
-                "it must take time",
-                code="iteration-costs-nothing",
-            )
-        return cost
+        return checked_cost(self._cost(totals), step.total_num_scheduled_tokens, self)
 
     def _admitted(self, step: SchedulerOutput, request_id: str, now: float) -> None:
         sent = self._sent.get(request_id)
