@@ -101,7 +101,7 @@ class DelayStation(Station):
         now = self._clock.now
         total = 0.0
         for job in self.jobs:
-            total += job.work - (now - job.started)
+            total += max(0.0, job.work - (now - job.started))
         return total
 
 
@@ -146,7 +146,7 @@ class FifoStation(Station):
         now = self._clock.now
         total = 0.0
         for job in self.jobs:
-            total += job.work - (now - job.started) if job in self._serving else job.work
+            total += max(0.0, job.work - (now - job.started)) if job in self._serving else job.work
         return total
 
 
@@ -215,5 +215,5 @@ class SharedStation(Station):
         virtual = self._virtual + self._rate * (self._clock.now - self._updated)
         total = 0.0
         for job in self.jobs:
-            total += job.finish - virtual
+            total += max(0.0, job.finish - virtual)
         return total

@@ -146,7 +146,9 @@ def limited(seconds: float) -> Iterator[None]:
 
 @cache
 def _texts() -> tuple[str, ...]:
-    return tuple(recording.path.read_text("utf-8") for recording in recordings().values())
+    examples = sorted((ROOT / "examples").rglob("*.sq"))
+    paths = [*(recording.path for recording in recordings().values()), *examples * 8]
+    return tuple(path.read_text("utf-8") for path in paths)
 
 
 @cache
