@@ -18,6 +18,13 @@ class Series:
     sessions: list[int] = field(default_factory=list)
     turns: list[float] = field(default_factory=list)
 
+    def trim(self) -> None:
+        """Drop a sample of which only a part was recorded: an interrupt may fall between two columns."""
+        columns = (self.values, self.times, self.sessions, self.turns)
+        whole = min(len(column) for column in columns)
+        for column in columns:
+            del column[whole:]
+
 
 @dataclass(slots=True)
 class StageRow:

@@ -65,6 +65,7 @@ def simulate(
         error.records = run.records(stopped=error.message)
         raise
     except KeyboardInterrupt:
+        run.drop_partial_samples()
         interrupted = InterruptedRunError("interrupted", time=run.clock.now)
         interrupted.records = run.records(stopped="interrupted")
         raise interrupted from None
@@ -169,6 +170,11 @@ class Simulation:
                 turn(_turn_number(session.a_turn_no))
 
         return record
+
+    def drop_partial_samples(self) -> None:
+        """Make the columns of every series equally long, after an interrupt at any instruction."""
+        for series in self._series.values():
+            series.trim()
 
     # --- time -------------------------------------------------------------------------------------------
 
