@@ -94,9 +94,9 @@ class Holdings:
         for needed, _, required in needs:
             if needed.used + required > needed.capacity + SLACK:
                 return None
-        limit = None if plan.reuse is None else plan.reuse(session)
         now = self._clock.now
         self._leave_queue(hold, now)
+        limit = None if plan.reuse is None else plan.reuse(session)
         largest = 0.0
         for needed, units, _ in needs:
             prefix = needed.consume(session, limit, now)
