@@ -107,7 +107,7 @@ class FlowNetwork:
         elapsed = self._clock.now - self._updated
         total = 0.0
         for flow in flows:
-            total += flow.remaining - flow.rate * elapsed
+            total += max(0.0, flow.remaining - flow.rate * elapsed)
         return total
 
     def _advance(self) -> None:
