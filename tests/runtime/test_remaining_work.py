@@ -35,7 +35,7 @@ run { horizon 9; }
 
 
 def test_nothing_is_left_of_flows_that_end_now() -> None:
-    """Two flows share each stage: both end 0.7 after 1.5, and the first to go on sees no rest of the other."""
+    """Two flows share each stage and end together at 2.2; the first to go on sees no rest of the other."""
     series = serq.run(serq.compile(source=FLOWS)).records.series["left"]
     assert series.times == pytest.approx([2.2, 2.2])
     assert all(left >= 0.0 for left in series.values) and series.values == pytest.approx([0.0, 0.0])
