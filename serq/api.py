@@ -79,14 +79,20 @@ def compile(
     return program if trace is None else _replaying(program, Path(trace))
 
 
-def run(program: Program | str | Path, *, progress: Progress | None = None) -> Report:
-    """Run a program, or the file at a path, to its end. Raises RunError, with what was recorded by then."""
+def run(program: Program | str | Path, *, steps: bool = False, progress: Progress | None = None) -> Report:
+    """Run a program, or the file at a path, to its end. Raises RunError, with what was recorded by then.
+
+    ``steps`` keeps what every step of a `vllm` stage is made of, so that the report tells how it lay on the
+    device; without it a run is faster.
+    """
     from serq.runtime.simulation import simulate
 
     if not isinstance(program, Program):
         program = compile(program)
     trace = program.read_trace()
-    records = simulate(program.ir, trace=trace, source_map=program.source_map, progress=progress)
+    records = simulate(
+        program.ir, trace=trace, keep_rows=steps, source_map=program.source_map, progress=progress
+    )
     return Report(records, program.warnings)
 
 

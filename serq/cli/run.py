@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,10 +10,31 @@ from typing import TYPE_CHECKING
 import click
 
 from serq.cli.options import FILE, program_file, sets_option
-from serq.errors import RunError
+from serq.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from serq.results import Report
+
+EVERY_STEP = (1, 2**63)
+
+
+def step_range(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[int, int] | None:
+    """`N..M`, `N..`, `..M` or `N`: the numbers of the first and the last step, from 1."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d*)(\.\.)?(\d*)", value)
+    if found is None or not value.strip("."):
+        raise click.BadParameter(
+            f"`{value}` is no range of steps: write N..M, N.., ..M or N (FILE comes first)"
+        )
+    low, dots, high = found.groups()
+    first = int(low) if low else 1
+    last = int(high) if high else (EVERY_STEP[1] if dots else first)
+    if not 1 <= first <= last:
+        raise click.BadParameter(f"`{value}`: steps are numbered from 1: write N..M, not more than M for N")
+    return first, last
 
 
 @click.command()
@@ -25,6 +47,15 @@ if TYPE_CHECKING:
 @click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object, nothing else.")
 @click.option("--dump", type=FILE, metavar="DIR", help="Write every sample as CSV.")
+@click.option(
+    "--steps",
+    is_flag=False,
+    flag_value="1..",
+    metavar="[N..M]",
+    callback=step_range,
+    help="List the steps of vllm stages, or those numbered N to M, as they lie on the device.",
+)
+@click.option("--steps-of", metavar="STAGE", help="List the steps of this stage, or of this member of one.")
 def run(
     file: Path,
     seed: int | None,
@@ -35,6 +66,8 @@ def run(
     trace: Path | None,
     as_json: bool,
     dump: Path | None,
+    steps: tuple[int, int] | None,
+    steps_of: str | None,
 ) -> None:
     """Simulate FILE (.sq, or .json for an IR file) and print what happened.
 
@@ -45,6 +78,10 @@ def run(
     from serq.results import Report
     from serq.results.dump import make_folder
 
+    if steps_of is not None and steps is None:
+        steps = EVERY_STEP
+    if steps is not None and as_json:
+        raise UsageError("--json prints one object and nothing else: it cannot go with --steps")
     program = api.compile(
         file, sets=sets, seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals, trace=trace
     )
@@ -52,12 +89,21 @@ def run(
         make_folder(dump)
     try:
         with showing_progress(program.ir.run.horizon) as progress:
-            report = api.run(program, progress=progress)
+            report = api.run(program, steps=steps is not None, progress=progress)
     except RunError as error:
         if error.records is not None:
-            show(Report(error.records, program.warnings), as_json, dump)
+            stopped = Report(error.records, program.warnings)
+            show(stopped, as_json, dump)
+            list_steps(stopped, steps, steps_of)
         raise
     show(report, as_json, dump)
+    list_steps(report, steps, steps_of)
+
+
+def list_steps(report: Report, steps: tuple[int, int] | None, stage: str | None) -> None:
+    """Print the steps that were asked for, engine after engine."""
+    if steps is not None:
+        click.echo("\n" + report.list_steps(*steps, stage=stage))
 
 
 def show(report: Report, as_json: bool, dump: Path | None) -> None:

@@ -13,8 +13,9 @@ from math import inf
 from types import MappingProxyType
 from typing import Final, Literal
 
-OptionType = Literal["count", "number", "switch", "word", "name", "numbers"]
-"""Whole number; number; true or false; one of some words; name of a declaration; list of numbers."""
+OptionType = Literal["count", "number", "switch", "word", "name", "numbers", "counts"]
+"""Whole number; number; true or false; one of some words; name of a declaration; list of numbers or of whole
+numbers."""
 
 Default = int | float | bool | str | None
 
@@ -107,7 +108,7 @@ ENGINE_OPTIONS: Final = _table(
     EngineOption("scheduler", "word", "default", "which scheduler decides", "V-036, V-037, V-058",
                  words=("default", "recompute", "profiling_chunk", "balance")),
 )  # fmt: skip
-"""The plain options of a stage; `cost`, `group`, `speculative` and `waiting` stand beside them."""
+"""The plain options of a stage; `cost`, `group`, `layout`, `speculative` and `waiting` stand beside them."""
 
 GROUP_OPTIONS: Final = _table(
     EngineOption("block_size", "count", None,
@@ -170,7 +171,30 @@ WAITING_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
 })  # fmt: skip
 """Order of the waiting queue -> its options; `by (keys)` takes none."""
 
+_DEVICE: Final = EngineOption("device", "word", "A2", "family of the device", "V-098",
+                              words=("A2", "A3", "A5", "P310"))  # fmt: skip
+
+LAYOUT_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
+    "vllm_ascend": _table(
+        _DEVICE,
+        EngineOption("cudagraph_mode", "word", "FULL_AND_PIECEWISE",
+                     "what decodes and what mixed steps run as", "V-073",
+                     words=("NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE")),
+        EngineOption("enforce_eager", "switch", False, "no graphs at all", "V-073"),
+        EngineOption("cudagraph_capture_sizes", "counts", None,
+                     "token counts with a graph; default: 1, 2, 4, by 8 to 256, by 16", "V-072", 1),
+        EngineOption("max_cudagraph_capture_size", "count", None,
+                     "largest of them; default: those of `max_num_seqs` decodes, at most 512", "V-072", 1),
+        EngineOption("tensor_parallel_size", "count", 1, "devices that share a step", "V-070", 1),
+        EngineOption("enable_sp", "switch", False,
+                     "sequence parallelism: tokens are padded to a multiple of `tensor_parallel_size`",
+                     "V-070"),
+    ),
+    "sglang": _table(_DEVICE),
+})  # fmt: skip
+"""Layout of steps on the device -> its options."""
+
 CONNECTOR_OPTIONS: Final = ("over", "work", "latency", "fail", "late", "offload_blocks")
 
-OPTION_FAMILIES: Final = ("cost", "group", "speculative", "waiting")
+OPTION_FAMILIES: Final = ("cost", "group", "layout", "speculative", "waiting")
 """Options of a stage that are written in a form of their own."""

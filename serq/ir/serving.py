@@ -47,6 +47,21 @@ class Waiting(Node, frozen=True, tag="waiting"):
     options: tuple[WaitingOption, ...] = ()
 
 
+class Layout(Node, frozen=True, tag="layout"):
+    """How steps lie on the device; None means the layout's default (V-065 to V-078)."""
+
+    kind: Literal["vllm_ascend", "sglang"] = "vllm_ascend"
+    device: Literal["A2", "A3", "A5", "P310"] | None = None
+    cudagraph_mode: Literal["NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"] | None = (
+        None
+    )
+    enforce_eager: bool | None = None
+    cudagraph_capture_sizes: tuple[int, ...] = ()
+    max_cudagraph_capture_size: int | None = None
+    tensor_parallel_size: int | None = None
+    enable_sp: bool | None = None
+
+
 class Vllm(Node, frozen=True, tag="vllm"):
     """An engine whose decisions are those of vLLM 0.27.1's V1 scheduler (S-001 to S-150)."""
 
@@ -75,6 +90,7 @@ class Vllm(Node, frozen=True, tag="vllm"):
     groups: tuple[KVCacheGroup, ...] = ()
     speculative: Speculative | None = None
     waiting: Waiting = Waiting()
+    layout: Layout = Layout()
 
 
 class Prefix(Node, frozen=True, tag="prefix"):

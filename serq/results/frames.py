@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from serq.results.engines import EngineFigures, Latency
 from serq.results.statistics import Summary
+from serq.results.step_layouts import LaidStep, lay_out
 from serq.runtime.records import GaugeRow, PoolRow, Records, Series, StageRow
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, StepTable
 
@@ -102,9 +103,14 @@ def request_frame(records: Records) -> DataFrame:
 
 
 def step_frame(engines: Sequence[EngineRow]) -> DataFrame:
-    """The steps of all engines: ``stage``, ``member`` and the columns of their tables."""
+    """The steps of all engines: ``stage``, ``member`` and the columns of their tables.
+
+    Where the rows of steps were kept, the columns of :class:`LaidStep` follow.
+    """
     import pandas
 
+    if any(engine.rows is not None for engine in engines):
+        return _laid_out_frame(engines)
     names = [field.name for field in fields(StepTable)]
     parts = [
         pandas.DataFrame({name: getattr(engine.table, name) for name in names}).assign(
@@ -114,6 +120,18 @@ def step_frame(engines: Sequence[EngineRow]) -> DataFrame:
     ]
     columns = ["stage", "member", *names]
     return pandas.concat(parts)[columns] if parts else pandas.DataFrame(columns=columns)
+
+
+def _laid_out_frame(engines: Sequence[EngineRow]) -> DataFrame:
+    import pandas
+
+    names = [field.name for field in fields(StepTable)]
+    parts = []
+    for engine, laid in zip(engines, lay_out(engines), strict=True):
+        columns: dict[str, Any] = {name: getattr(engine.table, name) for name in names}
+        columns |= {name: [getattr(step, name) for step in laid] for name in LaidStep._fields}
+        parts.append(pandas.DataFrame(columns).assign(stage=engine.name, member=engine.member))
+    return pandas.concat(parts)[["stage", "member", *names, *LaidStep._fields]]
 
 
 def _frame(kind: type[Any], rows: Sequence[Any]) -> DataFrame:

@@ -12,6 +12,7 @@ from serq.errors import UsageError
 from serq.results import dump, frames, html, json_form, text
 from serq.results.engines import engine_figures
 from serq.results.statistics import Summary, summarize
+from serq.results.step_listing import step_tables
 from serq.runtime.records import Records
 from serq.source import Diagnostic
 
@@ -77,6 +78,15 @@ class Report:
     def steps(self) -> DataFrame:
         """One row a step of a `vllm` stage, engine after engine, from the start of the run."""
         return frames.step_frame(self.records.engines)
+
+    def list_steps(self, first: int = 1, last: int = 2**63, *, stage: str | None = None) -> str:
+        """The steps number ``first`` to ``last`` of every engine, or of those of ``stage``, as text.
+
+        Needs a run with ``steps=True``. Raises UsageError for another one and for a stage that is none.
+        """
+        if not any(engine.rows is not None for engine in self.records.engines):
+            raise UsageError("this run did not keep its steps, or has no vllm stage: run it with steps=True")
+        return text.tables_text(step_tables(self.records.engines, first, last, stage))
 
     @property
     def stopped(self) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from serq.results.engines import EngineFigures, engine_figures
 from serq.results.statistics import Summary
+from serq.results.step_layouts import state_shares
 from serq.runtime.records import GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow, OptionValue
 
@@ -41,6 +42,7 @@ def report_tables(records: Records, summaries: Mapping[str, Summary]) -> list[Ta
         pool_table(records.pools),
         engine_table(engines),
         latency_table(engines),
+        state_table(records.engines),
         option_table(records.engines),
     )
     return [table for table in tables if table.rows]
@@ -128,6 +130,23 @@ def latency_table(engines: Sequence[EngineFigures]) -> Table:
         for engine in engines
     )
     return Table(("latency", *(f"{metric} {name}" for metric in metrics for name in statistics)), tuple(rows))
+
+
+def state_table(engines: Sequence[EngineRow]) -> Table:
+    """One row a `vllm` engine and attention state: its steps and their tokens, and the shares of both."""
+    name = member_namer(engines)
+
+    rows = tuple(
+        (
+            f"{name(share.engine)} {share.state}",
+            figure(share.steps),
+            figure(share.steps / share.engine.steps),
+            figure(share.tokens),
+            figure(share.tokens / share.engine.tokens),
+        )
+        for share in state_shares(engines)
+    )
+    return Table(("attention state", "steps", "share of steps", "tokens", "share of tokens"), rows)
 
 
 def option_table(engines: Sequence[EngineRow]) -> Table:

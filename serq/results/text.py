@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from serq.results.statistics import Summary
 from serq.results.tables import Table, figure, notes, report_tables
@@ -24,6 +24,11 @@ def headline(records: Records) -> str:
 def as_text(records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]) -> str:
     """The whole report: headline, tables, notes, warnings."""
     return "\n".join(_lines(records, summaries, warnings))
+
+
+def tables_text(tables: Iterable[Table]) -> str:
+    """Tables one under another."""
+    return "\n\n".join("\n".join(_aligned(table)) for table in tables)
 
 
 def _lines(

@@ -31,14 +31,22 @@ Functions = dict[str, Any]
 class Deployment:
     """The pools and stages of a run by name, one object a member."""
 
-    def __init__(self, model: Model, functions: Functions, world: World, random: RandomSource) -> None:
+    def __init__(
+        self,
+        model: Model,
+        functions: Functions,
+        world: World,
+        random: RandomSource,
+        *,
+        keep_rows: bool = False,
+    ) -> None:
         self._model = model
         self._functions = functions
         self._world = world
         self._random = random
         program = model.program
         check_connectors(program)
-        self.serving = EngineAssembly(program, world, functions)
+        self.serving = EngineAssembly(program, world, functions, keep_rows=keep_rows)
         self.pools = {
             pool.name: tuple(self._pool(pool, i) for i in range(pool.count)) for pool in program.pools
         }

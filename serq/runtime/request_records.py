@@ -5,7 +5,11 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 from math import nan
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from serq.runtime.serving.layouts import StepLayoutEngine
+    from serq.runtime.step_rows import StepRows
 
 OptionValue = int | float | bool | str | None
 Option = tuple[str, OptionValue]
@@ -124,3 +128,7 @@ class EngineRow:
     prefix_hit_rate: float
     mean_kv_usage: float
     table: StepTable
+    rows: StepRows | None = None
+    """The rows of every step of ``table``, where the run was asked for them."""
+    layout: StepLayoutEngine | None = None
+    """What lays them out on the device; None where no rows were asked for."""

@@ -38,13 +38,15 @@ def simulate(
     warmup: float | None = None,
     arrivals: int | None = None,
     trace: Trace | None = None,
+    keep_rows: bool = False,
     source_map: SourceMap | None = None,
     progress: Progress | None = None,
 ) -> Records:
     """Run ``program`` to its end and return what it recorded.
 
     ``seed``, ``horizon``, ``warmup`` and ``arrivals`` stand in for the run block; times have the unit of the
-    program. ``trace`` is what the workload replays; ``source_map`` lets messages show the text.
+    program. ``trace`` is what the workload replays; ``keep_rows`` keeps the rows of every step of
+    `vllm` stages, which costs time and memory; ``source_map`` lets messages show the text.
 
     Raises RunError, with ``records`` up to that instant, when a rule of the language is broken on the way;
     InterruptedRunError, likewise, at Ctrl-C; DataError for a trace that cannot be replayed.
@@ -57,6 +59,7 @@ def simulate(
         warmup=settings.warmup if warmup is None else warmup,
         arrivals=settings.arrivals if arrivals is None else arrivals,
         trace=trace,
+        keep_rows=keep_rows,
     )
     try:
         run.run(progress)
@@ -95,6 +98,7 @@ class Simulation:
         warmup: float,
         arrivals: int | None,
         trace: Trace | None,
+        keep_rows: bool = False,
     ) -> None:
         self.clock = Clock()
         self.model: Model = model_of(program)
@@ -107,7 +111,7 @@ class Simulation:
         random = RandomSource(seed)
         supplied = self._supplied()
         functions = self.model.bind(supplied)
-        self._deployment = Deployment(self.model, functions, self._world, random)
+        self._deployment = Deployment(self.model, functions, self._world, random, keep_rows=keep_rows)
         self._workload = Workload(
             program.workload,
             SessionCode(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from serq.ir.nodes import Binary, Number, Variable
-from serq.ir.serving import KVCacheGroup, Speculative, Vllm, Waiting, WaitingOption
+from serq.ir.serving import KVCacheGroup, Layout, Speculative, Vllm, Waiting, WaitingOption
 from tests.grammar.texts import codes, errors, pointed, program
 
 REQUIRED = "num_gpu_blocks 100; max_model_len 4096; cost 0.01;"
@@ -193,3 +193,18 @@ def test_connectors_and_gauges() -> None:
 def test_mistakes_beside_the_stages(text: str, code: str, place: str) -> None:
     (error,) = errors(text)
     assert (error.code, pointed(error)) == (code, place)
+
+
+def test_layouts() -> None:
+    text = "layout vllm_ascend { device A5; cudagraph_capture_sizes 1, 2 * 2; enforce_eager true; }"
+    assert engine(text).layout == Layout(device="A5", cudagraph_capture_sizes=(1, 4), enforce_eager=True)
+    assert engine("layout sglang;").layout == Layout("sglang")
+    assert engine("").layout == Layout()
+
+
+def test_mistakes_in_layouts() -> None:
+    assert wrong("layout sglan;")[:2] == ("E225", "sglan")
+    assert wrong("layout sglang { enforce_eager true; }")[:2] == ("E224", "enforce_eager")
+    assert wrong("layout vllm_ascend { device B1; }")[:2] == ("E225", "B1")
+    assert wrong("layout vllm_ascend { cudagraph_capture_sizes 1, 0; }")[0] == "E433"
+    assert wrong("layout vllm_ascend { cudagraph_capture_sizes 1.5; }")[0] == "E225"

@@ -8,6 +8,7 @@ from serq.ir.engine_options import (
     ENGINE_OPTIONS,
     GROUP_KINDS,
     GROUP_OPTIONS,
+    LAYOUT_OPTIONS,
     SPECULATIVE_METHODS,
     SPECULATIVE_OPTIONS,
     WAITING_OPTIONS,
@@ -23,6 +24,7 @@ _TYPES = {
     "switch": "`true` or `false`",
     "name": "a name",
     "numbers": "numbers",
+    "counts": "whole numbers",
 }
 _HEAD = """# Options of a vllm stage
 
@@ -43,6 +45,8 @@ def page() -> str:
         if options:
             parts.append(_table(f"`waiting {kind} {{ … }}`", options.values()))
     parts.append("`waiting fcfs`, `waiting priority` and `waiting by (keys)` take no options.\n")
+    for kind, options in LAYOUT_OPTIONS.items():
+        parts.append(_table(f"`layout {kind} {{ … }}`", options.values()))
     parts.append("## Not in a stage\n\n| option of vLLM | why |\n|---|---|")
     rows = [(name, f"it {why}") for name, why in IGNORED.items()] + list(NOT_MODELLED.items())
     parts[-1] += "".join(f"\n| `{name}` | {why} |" for name, why in sorted(rows)) + "\n"

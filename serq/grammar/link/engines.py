@@ -14,13 +14,14 @@ from serq.ir.engine_options import (
     ENGINE_OPTIONS,
     GROUP_KINDS,
     GROUP_OPTIONS,
+    LAYOUT_OPTIONS,
     OPTION_FAMILIES,
     SPECULATIVE_METHODS,
     SPECULATIVE_OPTIONS,
     WAITING_OPTIONS,
 )
 from serq.ir.moments import Moment
-from serq.ir.serving import KVCacheGroup, Speculative, Waiting, WaitingOption
+from serq.ir.serving import KVCacheGroup, Layout, Speculative, Waiting, WaitingOption
 
 _NAMES = (*ENGINE_OPTIONS, *OPTION_FAMILIES)
 _BLOCKED = {"group": "`group KIND { … }`", "speculative": "`speculative METHOD { … }`"}
@@ -81,6 +82,8 @@ class Engines:
                 return self._speculative(setting)
             case "waiting":
                 return self._waiting(setting)
+            case "layout":
+                return self._layout(setting)
             case name:
                 return self._settings.value(setting, ENGINE_OPTIONS[name])
 
@@ -133,6 +136,13 @@ class Engines:
             raise self._context.fail("E225", message, setting.place)
         whole = [int(number) for number in numbers]
         return tuple(zip(whole[::3], whole[1::3], whole[2::3], strict=True))
+
+    # --- the layout of steps (V-065 to V-078) ---
+
+    def _layout(self, setting: ast.Setting) -> Layout:
+        kind = self._kind(setting, tuple(LAYOUT_OPTIONS), "`layout`")
+        fields = self._settings.fields(setting.settings or (), LAYOUT_OPTIONS[kind], f"`layout {kind}`")
+        return self._context.mark(Layout(kind, **fields), setting.place)  # type: ignore[arg-type]
 
     # --- the waiting queue ---
 

@@ -63,6 +63,8 @@ class Settings:
         """The value of one option, of the type that the table says."""
         if option.type == "numbers":
             return tuple(self._number(node, option) for node in self._plain(setting))
+        if option.type == "counts":
+            return tuple(self._whole(node, option) for node in self._plain(setting))
         node = self.single(setting)
         match option.type:
             case "word":

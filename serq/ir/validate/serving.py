@@ -7,6 +7,7 @@ from serq.ir.engine_options import (
     GROUP_KINDS,
     GROUP_OPTIONS,
     GROUP_REQUIRED,
+    LAYOUT_OPTIONS,
     SPECULATIVE_METHODS,
     SPECULATIVE_OPTIONS,
     WAITING_OPTIONS,
@@ -14,7 +15,7 @@ from serq.ir.engine_options import (
 )
 from serq.ir.moments import Moment
 from serq.ir.nodes import Node, ProcessorSharing, Stage
-from serq.ir.serving import Connector, KVCacheGroup, Speculative, Vllm, Waiting
+from serq.ir.serving import Connector, KVCacheGroup, Layout, Speculative, Vllm, Waiting
 from serq.ir.validate.expressions import Expressions
 from serq.ir.validate.index import Index
 from serq.ir.validate.problem import Findings
@@ -60,6 +61,7 @@ class Engines:
         if engine.speculative is not None:
             self._speculative(engine.speculative)
         self._waiting(engine.waiting)
+        self._layout(engine.layout)
         if engine.kv_connector is not None and engine.kv_role is None:
             message = f"`kv_connector` needs `kv_role`: {ENGINE_OPTIONS['kv_role'].meaning}"
             help_ = "add `kv_role kv_producer;`, `kv_role kv_consumer;` or `kv_role kv_both;`"
@@ -150,6 +152,16 @@ class Engines:
             elif (fault := known.fault(option.value)) is not None:
                 message = f"`{option.name}` must be {fault}, not {option.value:g}"
                 self._findings.error("E433", message, waiting)
+
+    def _layout(self, layout: Layout) -> None:
+        table = LAYOUT_OPTIONS[layout.kind]
+        for name in layout.__struct_fields__[1:]:
+            if name in table:
+                self._option(layout, name, table[name])
+            elif getattr(layout, name) not in (None, ()):
+                self._findings.error("E222", f"`layout {layout.kind}` has no option `{name}`", layout)
+        if any(size < 1 for size in layout.cudagraph_capture_sizes):
+            self._findings.error("E433", "`cudagraph_capture_sizes` must be at least 1", layout)
 
     # --- connectors ---
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from serq.kernels.ascend.attention_shape import KERNEL_BLOCK_SIZE, AttentionShape
 from serq.kernels.ascend.attention_state import BatchState, batch_state
 from serq.kernels.ascend.c8 import Int8Cache, int8_attention_calls
-from serq.kernels.ascend.dispatch import BatchDescriptor, BatchPlanner, ExecutionPlan, GraphDispatcher
+from serq.kernels.ascend.dispatch import (
+    BatchDescriptor,
+    BatchPlanner,
+    ExecutionPlan,
+    GraphDispatcher,
+    RankState,
+)
 from serq.kernels.ascend.fia import attention_calls, uses_paged_attention
 from serq.kernels.ascend.gdn import (
     GatedDeltaNetBatch,
@@ -24,7 +31,7 @@ from serq.kernels.ascend.graph_mode import (
 )
 from serq.kernels.ascend.metadata import AttentionMetadata, build_metadata, decode_threshold, start_locations
 from serq.kernels.ascend.padding import pad_query_start_loc
-from serq.kernels.ascend.split import split_decodes_and_prefills
+from serq.kernels.ascend.split import DecodePrefillSplit, split_decodes_and_prefills
 from serq.kernels.operator_call import OperatorCall
 from serq.kernels.step_batch import BatchRow, StepBatch
 
@@ -71,6 +78,12 @@ class AscendBatchLayout:
     def graph(self) -> GraphMode:
         """The runtime graph mode."""
         return self.descriptor.mode
+
+    @property
+    def split(self) -> DecodePrefillSplit:
+        """Where attention sees the decodes of the batch end, dummy rows left out (V-068)."""
+        threshold = decode_threshold(self.options.graphs.num_speculative_tokens)
+        return split_decodes_and_prefills([row.query for row in self.rows], decode_threshold=threshold)
 
     @property
     def splits_mixed(self) -> bool:
@@ -133,6 +146,21 @@ class AscendLayoutEngine:
         rows = tuple(batch.rows[place] for place in order)
         plan = self.planner.plan([row.computed for row in rows], [row.query for row in rows])
         return self.layout_planned(rows, order, plan)
+
+    def layout_with_ranks(self, batch: StepBatch, others: Sequence[RankState]) -> AscendBatchLayout:
+        """The layout of a data-parallel rank after it agreed with the ``others`` (V-074)."""
+        order = decode_first_order(batch.rows, self._threshold)
+        rows = tuple(batch.rows[place] for place in order)
+        computed, scheduled = [row.computed for row in rows], [row.query for row in rows]
+        return self.layout_planned(rows, order, self.planner.plan_with_ranks(computed, scheduled, others))
+
+    def state(self, batch: StepBatch) -> RankState:
+        """What a rank publishes about a step."""
+        return self.planner.state([row.computed for row in batch.rows], [row.query for row in batch.rows])
+
+    def dummy_state(self) -> RankState:
+        """What a rank publishes that has nothing to do: one decode of the uniform length (V-076)."""
+        return self.planner.state([1], [self._threshold])
 
     def layout_planned(
         self, rows: tuple[BatchRow, ...], order: tuple[int, ...], plan: ExecutionPlan

@@ -18,7 +18,7 @@ from serq.kernels.ascend.fia import paged_causal_call
 from serq.kernels.ascend.gdn import GatedDeltaNetBatch, GatedDeltaNetShape, gated_delta_net_calls
 from serq.kernels.ascend.graph_mode import DeviceFamily, GraphMode
 from serq.kernels.operator_call import OperatorCall, TensorArgument
-from serq.kernels.step_batch import StepBatch
+from serq.kernels.step_batch import BatchRow, StepBatch
 
 
 class BoundaryError(SerqError):
@@ -70,6 +70,7 @@ class SglangLayoutOptions:
 class SglangBatchLayout:
     """One step of SGLang on one rank. ``boundary`` is None where it is unknown: then nothing is split."""
 
+    rows: tuple[BatchRow, ...]
     order: tuple[int, ...]
     mode: ForwardMode
     query_lens: tuple[int, ...]
@@ -137,7 +138,7 @@ class SglangLayoutEngine:
     def layout(self, batch: StepBatch) -> SglangBatchLayout:
         """Prefills in order, then decodes in order."""
         order = tuple(sorted(range(len(batch.rows)), key=lambda place: batch.rows[place].decode))
-        rows = [batch.rows[place] for place in order]
+        rows = tuple(batch.rows[place] for place in order)
         prefills = [row for row in rows if not row.decode]
         boundary = None
         mode = ForwardMode.EXTEND if prefills else ForwardMode.DECODE
@@ -145,6 +146,7 @@ class SglangLayoutEngine:
             mode = ForwardMode.MIXED
             boundary = MixedBoundary(len(prefills), sum(row.query for row in prefills))
         return SglangBatchLayout(
+            rows=rows,
             order=order,
             mode=mode,
             query_lens=tuple(row.query for row in rows),

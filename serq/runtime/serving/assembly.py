@@ -13,6 +13,7 @@ from serq.runtime.random import DrawStream
 from serq.runtime.request_records import EngineRow, RequestTable
 from serq.runtime.serving.engine import EngineParts, VllmEngine
 from serq.runtime.serving.engine_log import EngineLog
+from serq.runtime.serving.layouts import StepLayoutEngine, layout_engine
 from serq.runtime.serving.options import resolve
 from serq.runtime.serving.schedulers import create_scheduler
 from serq.runtime.serving.starvation import starvation_warning
@@ -29,12 +30,19 @@ class EngineAssembly:
     """
 
     def __init__(
-        self, program: nodes.Program, host: Waker, functions: Mapping[str, Callable[..., Any]]
+        self,
+        program: nodes.Program,
+        host: Waker,
+        functions: Mapping[str, Callable[..., Any]],
+        *,
+        keep_rows: bool = False,
     ) -> None:
+        """``keep_rows``: the rows of every step are kept, so that it can be laid out afterwards."""
         self.engines: list[VllmEngine] = []
         self.requests = RequestTable()
         self._host = host
         self._functions = functions
+        self._keeps_rows = keep_rows
         self._hashers: dict[int, PrefixHasher] = {}
         self._notes = beyond_upstream(program)
 
@@ -63,7 +71,8 @@ class EngineAssembly:
             self._hasher(resolved.config),
         )
         pool = scheduler.kv_cache_manager.block_pool
-        log = EngineLog(stage.name, member, len(self.engines), self.requests, pool)
+        layout = _layout(stage.name, declared, resolved.config) if self._keeps_rows else None
+        log = EngineLog(stage.name, member, len(self.engines), self.requests, pool, layout)
         engine = VllmEngine(stage.name, member, self._host, parts, log)
         self.engines.append(engine)
         return engine
@@ -109,6 +118,13 @@ class EngineAssembly:
                 if engine.stalled_reason is not None
             ]
         )
+
+
+def _layout(name: str, declared: nodes.Vllm, config: EngineConfig) -> StepLayoutEngine:
+    try:
+        return layout_engine(declared.layout, config)
+    except ValueError as error:
+        raise RunError(f"stage `{name}`: {error}", code="engine-options") from None
 
 
 def beyond_upstream(program: nodes.Program) -> list[Diagnostic]:

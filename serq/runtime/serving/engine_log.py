@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from math import nan
 
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, Option, RequestTable, StepTable
+from serq.runtime.serving.layouts import StepLayoutEngine
 from serq.runtime.serving.sent_request import SentRequest
+from serq.runtime.step_rows import ALONE, StepRows
 from serq.runtime.vllm.block_pool import BlockPool
 from serq.runtime.vllm.scheduler_output import SchedulerOutput
 
@@ -23,18 +25,32 @@ class StepInFlight:
     running: int
     waiting: int
     free_blocks: int
+    round_number: int = ALONE
+    """In which round of its data-parallel group it runs."""
 
 
 class EngineLog:
     """The notes of one engine. ``number`` is its place among the engines of the run."""
 
-    def __init__(self, name: str, member: int, number: int, requests: RequestTable, pool: BlockPool) -> None:
+    def __init__(
+        self,
+        name: str,
+        member: int,
+        number: int,
+        requests: RequestTable,
+        pool: BlockPool,
+        layout: StepLayoutEngine | None = None,
+    ) -> None:
+        """``layout`` is given where the rows of every step are to be kept."""
         self._name = name
         self._member = member
         self._number = number
         self._requests = requests
         self._pool = pool
         self._table = StepTable()
+        self._layout = layout
+        self.rows = None if layout is None else StepRows()
+        """The rows of every step, where they are kept."""
         self._since = self._began = 0.0
         self._first_step = 0
         self._block_time = 0.0
@@ -114,6 +130,8 @@ class EngineLog:
         table.waiting.append(done.waiting)
         table.free_blocks.append(done.free_blocks)
         table.preempted.append(len(step.preempted_req_ids))
+        if self.rows is not None:
+            self.rows.add(step, done.round_number)
 
     def account_blocks(self, now: float) -> None:
         """Add the time since the last change to the integral of blocks in use; asked before every change."""
@@ -146,4 +164,6 @@ class EngineLog:
             prefix_hit_rate=self._cached_tokens / self._prompt_tokens if self._prompt_tokens else nan,
             mean_kv_usage=self._block_time / block_span if block_span > 0.0 else nan,
             table=self._table,
+            rows=self.rows,
+            layout=self._layout,
         )

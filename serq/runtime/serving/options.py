@@ -8,6 +8,7 @@ from typing import Any
 from serq.errors import RunError
 from serq.ir.serving import KVCacheGroup, Vllm
 from serq.runtime.request_records import Option
+from serq.runtime.serving.layouts import layout_text
 from serq.runtime.vllm.config import EngineConfig, SpeculativeConfig
 from serq.runtime.vllm.kv_cache_spec import (
     ChunkedLocalAttentionSpec,
@@ -137,6 +138,7 @@ def _listed(declared: Vllm, config: EngineConfig) -> tuple[Option, ...]:
         ("waiting", _waiting_text(declared)),
         ("scheduler", declared.scheduler or "default"),
         ("speculative", _speculative_text(declared)),
+        ("layout", layout_text(declared.layout)),
         ("v2_model_runner", bool(declared.v2_model_runner)),
         ("data_parallel_size", declared.data_parallel_size or 1),
     ]
