@@ -10,6 +10,7 @@ from serq.cli.exits import ExitingGroup
 from serq.cli.fmt import fmt
 from serq.cli.ir import ir
 from serq.cli.run import run
+from serq.cli.sweep import sweep
 from serq.cli.trace import trace
 from serq.cli.vllm_args import vllm_args
 from serq.oracle.commands import oracle
@@ -21,5 +22,5 @@ def main() -> None:
     """Run LLM serving deployments written as short programs (.sq)."""
 
 
-for command in (run, check, ir, fmt, trace, vllm_args, oracle):
+for command in (run, sweep, check, ir, fmt, trace, vllm_args, oracle):
     main.add_command(command)

@@ -37,7 +37,7 @@ def _lines(
     yield headline(records)
     for table in report_tables(records, summaries):
         yield ""
-        yield from _aligned(table)
+        yield from aligned(table)
     remarks = [f"note: {note}" for note in notes(summaries, records.pools)]
     remarks += [warning.render() for warning in warnings]
     if records.stopped is not None:
@@ -47,7 +47,8 @@ def _lines(
         yield from remarks
 
 
-def _aligned(table: Table) -> Iterator[str]:
+def aligned(table: Table) -> Iterator[str]:
+    """The lines of a table: names to the left, figures to the right of their columns."""
     lines = (table.headings, *table.rows)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for name, *figures in lines:

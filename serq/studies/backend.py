@@ -1,0 +1,63 @@
+"""Where tasks run: in this process, on all cores of this machine, or on an existing Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from serq.errors import UsageError
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """How many processes of this machine (``jobs``; -1: one a core), or the address of a Dask scheduler.
+
+    One job runs in this process and needs nothing; more need joblib, a cluster needs Dask's `distributed`.
+    """
+
+    jobs: int = -1
+    dask: str | None = None
+
+    def check(self) -> None:
+        """Raise UsageError where the backend cannot be had."""
+        if self.jobs == 0 or self.jobs < -1:
+            raise UsageError(f"{self.jobs} jobs: give a positive number, or -1 for one a core")
+        if self.dask is not None and find_spec("distributed") is None:
+            raise UsageError("a Dask cluster needs `distributed`: pip install 'serq[dask]'")
+        if (self.dask is not None or self.jobs != 1) and find_spec("joblib") is None:
+            raise UsageError(
+                "several processes need joblib: pip install 'serq[sweep]'; `--jobs 1` needs nothing"
+            )
+
+    def perform(self, function: Callable[[Given], Result], tasks: Iterable[Given]) -> Iterator[Result]:
+        """The result of every task, as soon as it is there, in any order. Tasks are made as they are needed.
+
+        Raises UsageError for a cluster that does not answer.
+        """
+        self.check()
+        if self.jobs == 1 and self.dask is None:
+            yield from map(function, tasks)
+            return
+        import joblib
+
+        with self._place():
+            parallel = joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")
+            yield from parallel(joblib.delayed(function)(task) for task in tasks)
+
+    def _place(self) -> AbstractContextManager[Any]:
+        if self.dask is None:
+            return nullcontext()
+        import joblib
+        from distributed import Client
+
+        try:
+            client = Client(self.dask, timeout=5, set_as_default=False)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as error:
+            raise UsageError(f"no Dask scheduler answers at {self.dask} ({error})") from None
+        return joblib.parallel_config("dask", client=client)  # type: ignore[no-any-return]
