@@ -28,7 +28,7 @@ def as_text(records: Records, summaries: Mapping[str, Summary], warnings: Sequen
 
 def tables_text(tables: Iterable[Table]) -> str:
     """Tables one under another."""
-    return "\n\n".join("\n".join(_aligned(table)) for table in tables)
+    return "\n\n".join("\n".join(aligned(table)) for table in tables)
 
 
 def _lines(
