@@ -12,8 +12,9 @@ from serq.errors import CompileError, UsageError
 from serq.ir import nodes
 from serq.ir.validate import require_horizon, validate
 from serq.ir.walk import descendants
+from serq.profiling import Profile
 from serq.results import Report
-from serq.runtime.trace import Trace, read_trace
+from serq.runtime.trace import Trace, TraceSource, open_trace, read_trace
 from serq.source import Diagnostic, SourceFile, SourceMap, read_text
 
 Sets = Mapping[str, str | float]
@@ -49,6 +50,10 @@ class Program:
         """The trace that the program replays, None where it replays none. Raises DataError."""
         return None if self.trace_file is None else read_trace(self.trace_file)
 
+    def open_trace(self) -> TraceSource | None:
+        """The trace as a run reads it: a long one stays in its file. Raises DataError."""
+        return None if self.trace_file is None else open_trace(self.trace_file)
+
 
 def compile(
     path: str | Path | None = None,
@@ -79,20 +84,34 @@ def compile(
     return program if trace is None else _replaying(program, Path(trace))
 
 
-def run(program: Program | str | Path, *, steps: bool = False, progress: Progress | None = None) -> Report:
+def run(
+    program: Program | str | Path,
+    *,
+    steps: bool = False,
+    progress: Progress | None = None,
+    profile: Profile | None = None,
+) -> Report:
     """Run a program, or the file at a path, to its end. Raises RunError, with what was recorded by then.
 
     ``steps`` keeps what every step of a `vllm` stage is made of, so that the report tells how it lay on the
-    device; without it a run is faster.
+    device; without it a run is faster. ``profile`` is told how long the phases of the run took.
     """
-    from serq.runtime.simulation import simulate
+    profile = profile or Profile()
+    with profile.phase("load"):
+        from serq.runtime.codegen.model import model_of
+        from serq.runtime.simulation import simulate
 
     if not isinstance(program, Program):
-        program = compile(program)
-    trace = program.read_trace()
-    records = simulate(
-        program.ir, trace=trace, keep_rows=steps, source_map=program.source_map, progress=progress
-    )
+        with profile.phase("compile"):
+            program = compile(program)
+    with profile.phase("load"):
+        trace = program.open_trace()
+    with profile.phase("compile"):
+        model_of(program.ir)
+    with profile.phase("run"):
+        records = simulate(
+            program.ir, trace=trace, keep_rows=steps, source_map=program.source_map, progress=progress
+        )
     return Report(records, program.warnings)
 
 

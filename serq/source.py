@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from codecs import BOM_UTF8, IncrementalDecoder, getincrementaldecoder
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,20 +22,71 @@ def read_text(path: str | Path, what: str) -> str:
     ``what`` names the file's role in messages ("program", "trace"). Raises DataError where the file is
     missing, a directory, not readable, or not text.
     """
-    try:
+    with _named_errors(path, what):
         data = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{what} {path}: no such file") from None
-    except IsADirectoryError:
-        raise DataError(f"{what} {path}: is a directory, not a file") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"{what} {path}: cannot be read ({_reason(error)})") from None
     if b"\0" in data:
         raise DataError(f"{what} {path}: holds binary data, not text")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{what} {path}: is not UTF-8 text (byte {error.start})") from None
+
+
+def check_text(path: str | Path, what: str) -> None:
+    """Raise what :func:`read_text` would raise, without holding the file in memory."""
+    decoder = getincrementaldecoder("utf-8")()
+    before, bad_byte = 0, None
+    with _named_errors(path, what), open(path, "rb") as file:
+        if file.read(len(BOM_UTF8)) != BOM_UTF8:
+            file.seek(0)
+        while block := file.read(_BLOCK):
+            if b"\0" in block:
+                raise DataError(f"{what} {path}: holds binary data, not text")
+            if bad_byte is None:
+                bad_byte = _undecodable(decoder, block, before)
+            before += len(block)
+        if bad_byte is None:
+            bad_byte = _undecodable(decoder, b"", before, final=True)
+    if bad_byte is not None:
+        raise DataError(f"{what} {path}: is not UTF-8 text (byte {bad_byte})")
+
+
+_BLOCK = 2**20
+
+
+def _undecodable(
+    decoder: IncrementalDecoder, block: bytes, before: int, *, final: bool = False
+) -> int | None:
+    """The first byte that is no UTF-8, if it shows in ``block``, ahead of which there are ``before``."""
+    held_back = len(decoder.getstate()[0])
+    try:
+        decoder.decode(block, final)
+    except UnicodeDecodeError as error:
+        return before - held_back + error.start
+    return None
+
+
+def lines_of(path: str | Path, what: str) -> Iterator[str]:
+    """The lines of a text file, one at a time, without their line feeds; a byte order mark is dropped.
+
+    Lines end in a line feed and in nothing else. Raises DataError where the file cannot be opened.
+    """
+    with _named_errors(path, what), open(path, encoding="utf-8-sig", newline="\n") as file:
+        for line in file:
+            yield line.removesuffix("\n")
+
+
+@contextmanager
+def _named_errors(path: str | Path, what: str) -> Iterator[None]:
+    """Errors of the file system as DataErrors that name the file and its role."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{what} {path}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{what} {path}: is a directory, not a file") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{what} {path}: cannot be read ({_reason(error)})") from None
 
 
 def _reason(error: OSError | ValueError) -> str:

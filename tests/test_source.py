@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from serq.source import Diagnostic, SourceFile, Span
+from pathlib import Path
+
+import pytest
+
+from serq.errors import DataError
+from serq.source import Diagnostic, SourceFile, Span, check_text, lines_of, read_text
 
 
 def shown(text: str, start: int, end: int) -> list[str]:
@@ -35,3 +40,43 @@ def test_a_place_over_several_lines_is_marked_on_its_first() -> None:
 
 def test_a_place_at_the_end_of_the_text_has_one_caret() -> None:
     assert shown("stage", 5, 6)[1:] == [" 1 | stage", "   |      ^"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"plain\n",
+        b"\xef\xbb\xbfmarked\n",
+        b"a\0b",
+        b"",
+        "caf\u00e9".encode("latin-1"),
+        b"\xef\xbb\xbf\xff",
+        b"a" * (2**20 - 1) + "\u00e9".encode(),
+        b"a" * (2**20 - 1) + b"\xc3",
+        b"a" * (2**20 - 1) + b"\xc3(",
+        b"\xff" + b"a" * 2**20 + b"\0",
+        b"cut \xe2\x82",
+    ],
+)
+def test_a_text_is_checked_as_it_would_be_read(tmp_path: Path, data: bytes) -> None:
+    """Whatever reading the file whole says, checking it block by block says too."""
+    path = tmp_path / "text"
+    path.write_bytes(data)
+    try:
+        text = read_text(path, "trace")
+    except DataError as error:
+        with pytest.raises(DataError) as caught:
+            check_text(path, "trace")
+        assert str(caught.value) == str(error)
+    else:
+        check_text(path, "trace")
+        assert "\n".join(lines_of(path, "trace")) == text.removesuffix("\n")
+
+
+@pytest.mark.parametrize("name", ["none", "."])
+def test_a_text_that_is_not_there(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError) as read:
+        read_text(tmp_path / name, "trace")
+    with pytest.raises(DataError) as checked:
+        check_text(tmp_path / name, "trace")
+    assert str(read.value) == str(checked.value)

@@ -11,6 +11,7 @@ import click
 
 from serq.cli.options import FILE, program_file, sets_option
 from serq.errors import RunError, UsageError
+from serq.profiling import Profile
 
 if TYPE_CHECKING:
     from serq.results import Report
@@ -56,6 +57,7 @@ def step_range(
     help="List the steps of vllm stages, or those numbered N to M, as they lie on the device.",
 )
 @click.option("--steps-of", metavar="STAGE", help="List the steps of this stage, or of this member of one.")
+@click.option("--profile", "profiled", is_flag=True, help="Say on stderr where the time went.")
 def run(
     file: Path,
     seed: int | None,
@@ -68,36 +70,44 @@ def run(
     dump: Path | None,
     steps: tuple[int, int] | None,
     steps_of: str | None,
+    profiled: bool,
 ) -> None:
     """Simulate FILE (.sq, or .json for an IR file) and print what happened.
 
     A run that dies or is interrupted still prints and dumps what it recorded, and says so.
     """
-    from serq import api
-    from serq.cli.progress import showing_progress
-    from serq.results import Report
-    from serq.results.dump import make_folder
-
     if steps_of is not None and steps is None:
         steps = EVERY_STEP
     if steps is not None and as_json:
         raise UsageError("--json prints one object and nothing else: it cannot go with --steps")
-    program = api.compile(
-        file, sets=sets, seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals, trace=trace
-    )
+    profile = Profile()
+    with profile.phase("load"):
+        from serq import api
+        from serq.cli.progress import showing_progress
+        from serq.results import Report
+        from serq.results.dump import make_folder
+    with profile.phase("compile"):
+        program = api.compile(
+            file, sets=sets, seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals, trace=trace
+        )
+
+    def show(report: Report) -> None:
+        with profile.phase("report"):
+            show_report(report, as_json, dump)
+            list_steps(report, steps, steps_of)
+        if profiled:
+            click.echo(profile.text(report.records), err=True)
+
     if dump is not None:
         make_folder(dump)
     try:
         with showing_progress(program.ir.run.horizon) as progress:
-            report = api.run(program, steps=steps is not None, progress=progress)
+            report = api.run(program, steps=steps is not None, progress=progress, profile=profile)
     except RunError as error:
         if error.records is not None:
-            stopped = Report(error.records, program.warnings)
-            show(stopped, as_json, dump)
-            list_steps(stopped, steps, steps_of)
+            show(Report(error.records, program.warnings))
         raise
-    show(report, as_json, dump)
-    list_steps(report, steps, steps_of)
+    show(report)
 
 
 def list_steps(report: Report, steps: tuple[int, int] | None, stage: str | None) -> None:
@@ -106,7 +116,7 @@ def list_steps(report: Report, steps: tuple[int, int] | None, stage: str | None)
         click.echo("\n" + report.list_steps(*steps, stage=stage))
 
 
-def show(report: Report, as_json: bool, dump: Path | None) -> None:
+def show_report(report: Report, as_json: bool, dump: Path | None) -> None:
     """Print the report and write its samples; where one of the two fails, the other is still done."""
     try:
         if dump is not None:

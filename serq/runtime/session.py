@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from serq.runtime.pool import Pool
     from serq.runtime.random import DrawStream
     from serq.runtime.serving.sent_request import SentRequest
+    from serq.runtime.trace.columns import Trace
 
 
 class Preempted(Exception):  # noqa: N818 - a signal, not an error
@@ -60,6 +61,7 @@ class Session:
         "statement_count",
         "statements",
         "stuck",
+        "trace",
         "turn",
         "waiting_hold",
         "wakes",
@@ -95,9 +97,10 @@ class Session:
         """Whether it was preempted twice at the same position (R-A-079)."""
         self.turn = 0
         """How many `turn;` were executed."""
+        self.trace: Trace | None = None
         self.row = 0
         self.rows_end = 0
-        """The rest of the trace session that is replayed (R-B-081)."""
+        """The rest of the trace session that is replayed, as rows of ``trace`` (R-B-081)."""
         self.born = 0.0
         self.generation = 0
         """How many sessions ended before this one at the instant at which it took their place."""

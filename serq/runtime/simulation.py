@@ -18,7 +18,7 @@ from serq.runtime.random import RandomSource
 from serq.runtime.records import Records, Series
 from serq.runtime.serving.gateway import Gateway, RequestTerms
 from serq.runtime.session import Preempted, Session, session_class
-from serq.runtime.trace import Trace
+from serq.runtime.trace import TraceSource
 from serq.runtime.workload import SessionCode, Workload
 from serq.runtime.world import World
 from serq.source import SourceMap
@@ -37,7 +37,7 @@ def simulate(
     horizon: float | None = None,
     warmup: float | None = None,
     arrivals: int | None = None,
-    trace: Trace | None = None,
+    trace: TraceSource | None = None,
     keep_rows: bool = False,
     source_map: SourceMap | None = None,
     progress: Progress | None = None,
@@ -97,7 +97,7 @@ class Simulation:
         horizon: float,
         warmup: float,
         arrivals: int | None,
-        trace: Trace | None,
+        trace: TraceSource | None,
         keep_rows: bool = False,
     ) -> None:
         self.clock = Clock()
@@ -131,7 +131,7 @@ class Simulation:
         self._gauges = [
             Gauge(gauge.name, functions[f"gauge_{number}"]) for number, gauge in enumerate(program.gauges)
         ]
-        gateway = Gateway(self.clock, self._world.wake, random, trace)
+        gateway = Gateway(self.clock, self._world.wake, random)
         functions.update(
             {self.model.pools[name]: members for name, members in self._deployment.pools.items()},
             **{self.model.stages[name]: members for name, members in self._deployment.stages.items()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf, isfinite
 
@@ -11,7 +11,8 @@ from serq.ir import nodes
 from serq.runtime.clock import Clock
 from serq.runtime.random import DrawStream, RandomSource
 from serq.runtime.session import Session
-from serq.runtime.trace import Trace
+from serq.runtime.trace import Trace, TraceSource
+from serq.runtime.trace.replay import TracedSession, in_file_order, in_order_of_time
 from serq.runtime.world import World
 
 _GENERATIONS_AT_ONCE = 1_000
@@ -38,7 +39,7 @@ class Workload:
         code: SessionCode,
         world: World,
         random: RandomSource,
-        trace: Trace | None,
+        trace: TraceSource | None,
         gap: Callable[[DrawStream], float] | None,
         limit: int | None,
     ) -> None:
@@ -52,12 +53,21 @@ class Workload:
         self._random = random
         self._gaps = random.arrivals()
         self._trace = trace
+        self._in_memory: Trace | None = None
+        """The whole trace, where sessions of it are drawn."""
+        self._in_order: Iterator[TracedSession] | None = None
+        """Its sessions, where they are replayed in the order of the file."""
         self._gap = gap
         self._limit = inf if limit is None else limit
-        self._schedule: list[tuple[float, int]] = []
-        """Arrivals of `arrive trace` that are still to come, the next one last: time, trace session."""
-        if trace is not None and not trace.sessions:
-            raise DataError("the trace has no sessions")
+        self._schedule: Iterator[tuple[float, TracedSession]] = iter(())
+        """Arrivals of `arrive trace` that are still to come."""
+        if trace is not None:
+            if not trace.sessions:
+                raise DataError("the trace has no sessions")
+            if declaration.ordered:
+                self._in_order = in_file_order(trace)
+            elif not isinstance(declaration.arrive, nodes.Traced):
+                self._in_memory = trace.loaded()
         if trace is None and (declaration.ordered or declaration.trace is not None):
             raise DataError(f"the program replays the trace {declaration.trace!r}, and none was given")
 
@@ -82,7 +92,7 @@ class Workload:
             case nodes.Traced(speed):
                 self._plan_trace(speed)
 
-    def _arrive(self, generation: int = 0, replayed: int | None = None) -> None:
+    def _arrive(self, generation: int = 0, replayed: TracedSession | None = None) -> None:
         """One session arrives: it gets its number, its part of the trace, and runs `init` (R-B-072)."""
         code = self._code
         number = self.arrivals
@@ -130,39 +140,37 @@ class Workload:
         trace = self._trace
         if trace is None:
             raise DataError("`arrive trace` needs a trace: name one in the workload, or give --trace FILE")
-        if trace.times is None:
+        if not trace.timed:
             raise DataError(
                 "`arrive trace` needs a trace with times: a session CSV has them in a column `time`"
             )
-        first = min(trace.times)
-        planned = sorted(((time - first) / speed, index) for index, time in enumerate(trace.times))
-        self._schedule = planned[::-1]
+        self._schedule = in_order_of_time(trace, speed)
         self._plan_traced_arrival()
 
     def _plan_traced_arrival(self) -> None:
-        if self._schedule and not self.complete():
-            time, index = self._schedule.pop()
-            self._clock.at(time, lambda: self._traced_arrival(index))
+        following = None if self.complete() else next(self._schedule, None)
+        if following is not None:
+            time, traced = following
+            self._clock.at(time, lambda: self._traced_arrival(traced))
 
-    def _traced_arrival(self, index: int) -> None:
-        self._arrive(replayed=index)
+    def _traced_arrival(self, traced: TracedSession) -> None:
+        self._arrive(replayed=traced)
         self._plan_traced_arrival()
 
     # --- what sessions bring ----------------------------------------------------------------------------
 
-    def _assign_rows(self, session: Session, replayed: int | None) -> None:
+    def _assign_rows(self, session: Session, replayed: TracedSession | None) -> None:
         """Which trace session an arriving session replays (R-B-081, R-B-083)."""
-        trace = self._trace
-        if trace is None:
-            return
-        if replayed is not None:
-            index = replayed
-        elif self._declaration.ordered:
-            index = session.number % trace.sessions
-        else:
-            index = self._random.trace(session.number).index(0, trace.sessions)
-        session.row = trace.first_row[index]
-        session.rows_end = trace.first_row[index + 1]
+        if replayed is None:
+            if self._in_order is not None:
+                replayed = next(self._in_order)
+            elif self._in_memory is not None:
+                trace = self._in_memory
+                replayed = trace, self._random.trace(session.number).index(0, trace.sessions)
+            else:
+                return
+        session.trace, index = replayed
+        session.row, session.rows_end = session.trace.first_row[index : index + 2]
 
     def _assign_draws(self, session: Session) -> None:
         if self._code.session_draws:
@@ -176,7 +184,7 @@ class Workload:
         session.a_turn_no += 1.0
         self.turns += 1
         self._assign_draws(session)
-        trace = self._trace
+        trace = session.trace
         if trace is not None:
             row = session.row
             if row < session.rows_end:

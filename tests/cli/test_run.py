@@ -105,6 +105,22 @@ def test_a_run_that_dies_keeps_what_it_recorded(program: Path, tmp_path: Path) -
     assert text.stdout.startswith("stopped run to 6 s of 10 s") and "stopped: " in text.stdout
 
 
+def test_profile(program: Path) -> None:
+    """Three jobs: three ends are three events; a `fifo` takes no steps."""
+    result = serq(program, "--json", "--profile")
+    assert report_of(result)["events"] == 3
+    table = result.stderr.splitlines()
+    assert [line.split()[0] for line in table] == ["profile", "load", "compile", "run", "report", "3"]
+    assert all(float(figure) >= 0 for line in table[1:5] for figure in line.split()[1:])
+    assert table[5].startswith("3 events (") and ", 0 steps (0 a second), peak memory " in table[5]
+
+
+def test_the_profile_of_a_run_that_dies(program: Path) -> None:
+    program.write_text(program.read_text().replace("branch (serial > 0)", "branch (serial)"))
+    result = serq(program, "--profile")
+    assert result.exit_code == 1 and "peak memory" in result.stderr and "error: at time 6" in result.stderr
+
+
 BROKEN = {
     "empty.sq": b"",
     "comment.sq": b"// nothing\n",

@@ -14,7 +14,6 @@ from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.identity import prompt_tokens
 from serq.runtime.serving.sent_request import SentRequest, ServedRequest
 from serq.runtime.session import Session
-from serq.runtime.trace import Trace
 from serq.runtime.vllm.request import StopRule
 from serq.runtime.vllm.tokens import OutputScript, Piece
 
@@ -47,12 +46,10 @@ class Gateway:
         clock: Clock,
         wake: Callable[[Session], None],
         random: RandomSource,
-        trace: Trace | None,
     ) -> None:
         self._clock = clock
         self._wake = wake
         self._random = random
-        self._trace = trace
         self._count = 0
 
     def send(self, session: Session, engine: VllmEngine, terms: RequestTerms) -> None:
@@ -133,9 +130,10 @@ class Gateway:
             hash_ids=self._hash_ids(session) if terms.traced else None,
         ).runs
 
-    def _hash_ids(self, session: Session) -> array[int]:
+    @staticmethod
+    def _hash_ids(session: Session) -> array[int]:
         """The hash ids of the turn that ``session`` is in."""
-        trace = self._trace
+        trace = session.trace
         if trace is None or trace.hash_ids is None:
             raise RunError("`traced` needs a trace with hash ids, such as Mooncake's", code="no-hash-ids")
         if session.turn == 0:

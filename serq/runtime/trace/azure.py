@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from serq.runtime.trace.columns import Trace
+from serq.runtime.trace.columns import ROWS_A_PART, Trace
 from serq.runtime.trace.faults import Faults, FaultyRow, whole_number
 
 HEADER: Final = "TIMESTAMP,ContextTokens,GeneratedTokens"
@@ -21,28 +21,29 @@ _ROW: Final = re.compile(
 _SECOND: Final = 10**9
 
 
-def read_azure(path: str, text: str) -> Trace:
-    """Read an Azure trace. Raises DataError naming every bad row."""
-    trace = Trace(format="azure")
-    instants: list[int] = []
+def azure_parts(path: str, lines: Iterable[str]) -> Iterator[Trace]:
+    """The parts of an Azure trace. Raises DataError at its end, naming every bad row."""
+    part = Trace(format="azure", times=array("d"))
+    start: int | None = None
     minutes: dict[str, int] = {}
     faults = Faults(path)
-    for number, line in enumerate(text.split("\n")[1:], 2):
+    for number, line in enumerate(lines, 1):
         row = line.strip()
-        if not row:
+        if number == 1 or not row:
             continue
         try:
             instant, new, out = _parse(row, minutes)
         except FaultyRow as fault:
             faults.add(number, str(fault))
             continue
-        instants.append(instant)
-        trace.add_turn(new, out)
-        trace.close_session()
-    faults.raise_any(empty=not instants)
-    start = instants[0]
-    trace.times = array("d", ((instant - start) / _SECOND for instant in instants))
-    return trace
+        if start is None:
+            start = instant
+        part.add_session((instant - start) / _SECOND, new, out)
+        if part.turns >= ROWS_A_PART:
+            yield part
+            part = Trace(format="azure", times=array("d"))
+    faults.raise_any(empty=start is None)
+    yield part
 
 
 def _parse(row: str, minutes: dict[str, int]) -> tuple[int, int, int]:

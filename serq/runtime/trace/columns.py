@@ -1,16 +1,20 @@
-"""A trace in memory: one column a quantity, one entry a turn, sessions as ranges of entries."""
+"""A trace, or a part of one: one column a quantity, one entry a turn, sessions as ranges of entries."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, Literal
 
 TraceFormat = Literal["session", "azure", "mooncake"]
 
 TOKENS_PER_HASH: Final = 512
 """Prompt tokens that a hash id of a Mooncake trace stands for; the last id of a prompt may mean fewer."""
+
+ROWS_A_PART: Final = 512
+"""Rows from which on a reader begins a new part: sessions alive keep their parts, which must not be large."""
 
 
 def _doubles() -> array[float]:
@@ -65,9 +69,58 @@ class Trace:
         self.think.append(think)
         self.forced.append(forced)
 
+    def add_session(self, time: float, new: float, out: float) -> None:
+        """Append a session of one turn that arrives at ``time``, to a trace that has times."""
+        assert self.times is not None
+        self.times.append(time)
+        self.add_turn(new, out)
+        self.close_session()
+
     def close_session(self) -> None:
         """The rows added since the last call are one session."""
         self.first_row.append(len(self.new))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Trace]) -> Trace:
+        """One trace of ``parts``, of which there is at least one, in their order."""
+        whole: Trace | None = None
+        for part in parts:
+            if whole is None:
+                whole = part
+            else:
+                whole._append(part)
+        assert whole is not None
+        return whole
+
+    def _append(self, part: Trace) -> None:
+        before = len(self.new)
+        for mine, other in (
+            *((self.new, part.new), (self.out, part.out), (self.think, part.think)),
+            *((self.forced, part.forced), (self.times, part.times)),
+        ):
+            if mine is not None and other is not None:
+                mine.extend(other)
+        self.first_row.extend(before + row for row in part.first_row[1:])
+        if self.hash_ids is not None and part.hash_ids is not None:
+            self.hash_ids.extend(part.hash_ids)
+
+    def parts(self) -> Iterator[Trace]:
+        """The trace itself, its only part: files too long for memory have several."""
+        yield self
+
+    def loaded(self) -> Trace:
+        """The trace itself: it is in memory."""
+        return self
+
+    @property
+    def timed(self) -> bool:
+        """Whether it says when sessions arrive."""
+        return self.times is not None
+
+    @property
+    def in_order(self) -> bool:
+        """Whether no session arrives before the one ahead of it in the file."""
+        return self.times is None or all(one <= next_one for one, next_one in pairwise(self.times))
 
     def select(self, sessions: Sequence[int], times: array[float] | None) -> Trace:
         """A trace of the given sessions in the given order (one may come twice), arriving at ``times``."""

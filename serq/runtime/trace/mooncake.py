@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import Annotated
 
 import msgspec
 
-from serq.runtime.trace.columns import TOKENS_PER_HASH, Trace
+from serq.runtime.trace.columns import ROWS_A_PART, TOKENS_PER_HASH, Trace
 from serq.runtime.trace.faults import Faults
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
@@ -23,14 +23,13 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
     hash_ids: list[_HashId]
 
 
-def read_mooncake(path: str, text: str) -> Trace:
-    """Read a Mooncake trace. Raises DataError naming every bad row."""
-    trace = Trace(format="mooncake")
+def mooncake_parts(path: str, lines: Iterable[str]) -> Iterator[Trace]:
+    """The parts of a Mooncake trace. Raises DataError at its end, naming every bad row."""
+    part = _empty_part()
     decode = msgspec.json.Decoder(_Row).decode
-    stamps: list[float] = []
-    hash_ids: list[array[int]] = []
+    start: float | None = None
     faults = Faults(path)
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
@@ -41,14 +40,20 @@ def read_mooncake(path: str, text: str) -> Trace:
         if len(row.hash_ids) != ceil(row.input_length / TOKENS_PER_HASH):
             faults.add(number, _wrong_count(row))
             continue
-        stamps.append(row.timestamp)
-        hash_ids.append(array("q", row.hash_ids))
-        trace.add_turn(row.input_length, row.output_length)
-        trace.close_session()
-    faults.raise_any(empty=not stamps)
-    trace.times = array("d", ((stamp - stamps[0]) / 1000 for stamp in stamps))
-    trace.hash_ids = hash_ids
-    return trace
+        if start is None:
+            start = row.timestamp
+        part.add_session((row.timestamp - start) / 1000, row.input_length, row.output_length)
+        assert part.hash_ids is not None
+        part.hash_ids.append(array("q", row.hash_ids))
+        if part.turns >= ROWS_A_PART:
+            yield part
+            part = _empty_part()
+    faults.raise_any(empty=start is None)
+    yield part
+
+
+def _empty_part() -> Trace:
+    return Trace(format="mooncake", times=array("d"), hash_ids=[])
 
 
 def _plain(error: msgspec.MsgspecError) -> str:

@@ -1,17 +1,45 @@
-"""Which format a trace file has is told by its first line."""
+"""The first line of a trace file tells its format; a long file is read in parts, while it is used."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from math import inf
 from pathlib import Path
+from typing import Final
 
 from serq.runtime.trace.azure import HEADER as AZURE_HEADER
-from serq.runtime.trace.azure import read_azure
+from serq.runtime.trace.azure import azure_parts
 from serq.runtime.trace.columns import Trace, TraceFormat
-from serq.runtime.trace.mooncake import read_mooncake
-from serq.runtime.trace.session_csv import read_session_csv
-from serq.source import read_text
+from serq.runtime.trace.mooncake import mooncake_parts
+from serq.runtime.trace.session_csv import session_csv_parts
+from serq.source import check_text, lines_of, read_text
 
-_READERS = {"session": read_session_csv, "azure": read_azure, "mooncake": read_mooncake}
+_READERS: Final = {"session": session_csv_parts, "azure": azure_parts, "mooncake": mooncake_parts}
+
+ROWS_IN_MEMORY: Final = 100_000
+"""Rows up to which a trace is kept in memory: some 50 bytes each, and 8 a hash id."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """A trace too long for memory, all of whose rows have been checked; it is read again when it is used."""
+
+    path: str
+    sessions: int
+    timed: bool
+    """Whether it says when sessions arrive."""
+    in_order: bool
+    """Whether no session arrives before the one ahead of it in the file."""
+
+    def parts(self) -> Iterator[Trace]:
+        """The trace, a few hundred rows at a time; no session is cut. ``times`` are as in the whole trace."""
+        return _parts(self.path, lambda: lines_of(self.path, "trace"))
+
+    def loaded(self) -> Trace:
+        """All of it in memory, for who must see all of it at once."""
+        return Trace.joined(self.parts())
 
 
 def read_trace(path: str | Path) -> Trace:
@@ -20,13 +48,51 @@ def read_trace(path: str | Path) -> Trace:
     A relative path is read from the current directory. Raises DataError, in one line that names the file
     and the row, where the file is missing, not text, empty, or has a bad row.
     """
-    text = read_text(path, "trace")
-    return _READERS[recognise(text)](str(path), text)
+    return Trace.joined(_parts(str(path), _opener(path)))
 
 
-def recognise(text: str) -> TraceFormat:
+def open_trace(path: str | Path, rows_in_memory: int = ROWS_IN_MEMORY) -> Trace | TraceFile:
+    """The trace of a file, in memory if it has no more than ``rows_in_memory`` rows.
+
+    Every row is read and checked now. Raises what :func:`read_trace` raises.
+    """
+    if not Path(path).is_file():  # what is no plain file, a pipe, can be read but once
+        return read_trace(path)
+    kept: list[Trace] = []
+    rows = sessions = 0
+    latest, in_order, timed = -inf, True, False
+    for part in _parts(str(path), _opener(path)):
+        rows += part.turns
+        sessions += part.sessions
+        timed = part.timed
+        if part.times:
+            in_order = in_order and part.in_order and latest <= part.times[0]
+            latest = part.times[-1]
+        if rows <= rows_in_memory:
+            kept.append(part)
+        else:
+            kept.clear()
+    return Trace.joined(kept) if kept else TraceFile(str(path), sessions, timed, in_order)
+
+
+def recognise(first_line: str) -> TraceFormat:
     """The format that the first line of a trace announces."""
-    first = text.partition("\n")[0].strip()
+    first = first_line.strip()
     if first == AZURE_HEADER:
         return "azure"
     return "mooncake" if first.startswith("{") else "session"
+
+
+def _opener(path: str | Path) -> Callable[[], Iterator[str]]:
+    """What gives the lines of a file, known to be text."""
+    if not Path(path).is_file():
+        text = read_text(path, "trace")
+        return lambda: iter(text.split("\n"))
+    check_text(path, "trace")
+    return lambda: lines_of(path, "trace")
+
+
+def _parts(path: str, lines: Callable[[], Iterator[str]]) -> Iterator[Trace]:
+    rest = lines()
+    first = next(rest, "")
+    return _READERS[recognise(first)](path, chain([first], rest))

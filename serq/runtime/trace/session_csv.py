@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
 from math import isfinite
 from typing import Final
 
 from serq.errors import DataError
-from serq.runtime.trace.columns import Trace
+from serq.runtime.trace.columns import ROWS_A_PART, Trace
 
 COLUMNS: Final = ("session", "turn", "new", "out", "think", "forced", "time")
 HEADER: Final = ",".join(COLUMNS[:6])
@@ -43,16 +43,22 @@ _OTHER_FORMATS: Final = (
 _LARGEST_SESSION: Final = 2**64 - 1
 
 
-def read_session_csv(path: str, text: str) -> Trace:
-    """Read a session CSV. Raises DataError naming the first bad line, or an empty trace."""
-    lines = [line.strip(_WHITE_SPACE) for line in text.split("\n")]
-    timed = next((line == TIMED_HEADER for line in lines if line and line[0] != "#"), False)
-    row = _TIMED_ROW if timed else _ROW
-    trace = Trace()
-    times: array[float] = array("d")
+def session_csv_parts(path: str, lines: Iterable[str]) -> Iterator[Trace]:
+    """The parts of a session CSV. Raises DataError at the first bad line, or for an empty trace."""
+    timed: bool | None = None
+    row = _ROW
+    part = Trace()
+    start: float | None = None
     current: int | None = None
-    for number, line in enumerate(lines, 1):
-        if not line or line[0] == "#" or line.startswith("session"):
+    for number, whole_line in enumerate(lines, 1):
+        line = whole_line.strip(_WHITE_SPACE)
+        if not line or line[0] == "#":
+            continue
+        if timed is None:
+            timed = line == TIMED_HEADER
+            row = _TIMED_ROW if timed else _ROW
+            part = _empty_part(timed)
+        if line.startswith("session"):
             continue
         match = row.fullmatch(line)
         if match is None:
@@ -60,18 +66,25 @@ def read_session_csv(path: str, text: str) -> Trace:
             raise DataError(f"{path}:{number}: {_complaint(line, timed)}{hint}")
         fields = match.groups()
         session = _session_number(float(fields[0]))
-        if timed:
-            _add_time(times, fields[5], f"{path}:{number}", first=session != current)
+        time = _time(fields[5], f"{path}:{number}", first=session != current) if timed else None
         if session != current and current is not None:
-            trace.close_session()
+            part.close_session()
+            if part.turns >= ROWS_A_PART:
+                yield part
+                part = _empty_part(timed)
         current = session
-        trace.add_turn(float(fields[1]), float(fields[2]), float(fields[3]), float(fields[4] or 0))
+        if time is not None and part.times is not None:
+            start = time if start is None else start
+            part.times.append(round(time - start, 9))
+        part.add_turn(float(fields[1]), float(fields[2]), float(fields[3]), float(fields[4] or 0))
     if current is None:
         raise DataError(f"{path}: an empty trace: no row `{HEADER}`")
-    trace.close_session()
-    if timed:
-        trace.times = array("d", (round(time - times[0], 9) for time in times))
-    return trace
+    part.close_session()
+    yield part
+
+
+def _empty_part(timed: bool) -> Trace:
+    return Trace(times=array("d") if timed else None)
 
 
 def _session_number(value: float) -> int:
@@ -81,15 +94,16 @@ def _session_number(value: float) -> int:
     return int(value) if value < _LARGEST_SESSION else _LARGEST_SESSION
 
 
-def _add_time(times: array[float], field: str | None, place: str, *, first: bool) -> None:
+def _time(field: str | None, place: str, *, first: bool) -> float | None:
+    """When a session arrives, from its ``first`` row; None from its others, which must not say it."""
     if not first:
         if field is not None:
             raise DataError(f"{place}: only the first row of a session has a time; leave `time` empty here")
-        return
+        return None
     time = float("nan") if field is None else float(field)
     if not isfinite(time):
         raise DataError(f"{place}: column 7 (time): the first row of a session needs its time in seconds")
-    times.append(time)
+    return time
 
 
 def _complaint(line: str, timed: bool) -> str:
