@@ -34,6 +34,8 @@ class Program:
     warnings: tuple[Diagnostic, ...] = ()
     trace_file: Path | None = None
     """The trace that a run reads: the one given to :func:`compile`, else the program's own (R-B-082)."""
+    folder: Path = Path()
+    """Where the files lie that its executors read, unless they are named by absolute paths."""
 
     def to_json(self) -> str:
         """The program as the text of an IR file. Its trace, if any, is named and not included."""
@@ -110,7 +112,12 @@ def run(
         model_of(program.ir)
     with profile.phase("run"):
         records = simulate(
-            program.ir, trace=trace, keep_rows=steps, source_map=program.source_map, progress=progress
+            program.ir,
+            trace=trace,
+            keep_rows=steps,
+            source_map=program.source_map,
+            progress=progress,
+            folder=program.folder,
         )
     return Report(records, program.warnings)
 
@@ -175,7 +182,7 @@ def _link(source: SourceFile, sets: Sets | None, settings: Settings, folder: Pat
     loader = None if folder is None else load
     linked = link_program(source, sets=sets, settings=settings, loader=loader)
     trace_file = _trace_file(linked.program, folder or Path())
-    return Program(linked.program, linked.source_map, linked.warnings, trace_file)
+    return Program(linked.program, linked.source_map, linked.warnings, trace_file, folder or Path())
 
 
 def _decode(data: bytes, settings: Settings) -> Program:

@@ -13,9 +13,9 @@ from math import inf
 from types import MappingProxyType
 from typing import Final, Literal
 
-OptionType = Literal["count", "number", "switch", "word", "name", "numbers", "counts"]
+OptionType = Literal["count", "number", "switch", "word", "name", "numbers", "counts", "text", "rule"]
 """Whole number; number; true or false; one of some words; name of a declaration; list of numbers or of whole
-numbers."""
+numbers; string; one of some words or an expression over the step that is priced."""
 
 Default = int | float | bool | str | None
 
@@ -53,11 +53,12 @@ class EngineOption:
 Table = Mapping[str, EngineOption]
 
 
-def _table(*options: EngineOption) -> Table:
+def option_table(*options: EngineOption) -> Table:
+    """Options by their names."""
     return MappingProxyType({option.name: option for option in options})
 
 
-ENGINE_OPTIONS: Final = _table(
+ENGINE_OPTIONS: Final = option_table(
     EngineOption("num_gpu_blocks", "count", None, "blocks of the KV cache, the null block included",
                  "S-005", 2, required=True, flag="num_gpu_blocks_override"),
     EngineOption("max_model_len", "count", None, "longest prompt and output together, in tokens",
@@ -110,7 +111,7 @@ ENGINE_OPTIONS: Final = _table(
 )  # fmt: skip
 """The plain options of a stage; `cost`, `group`, `layout`, `speculative` and `waiting` stand beside them."""
 
-GROUP_OPTIONS: Final = _table(
+GROUP_OPTIONS: Final = option_table(
     EngineOption("block_size", "count", None,
                  "tokens of a block; default: that of the stage, for `mamba` `max_model_len`", "S-110", 1),
     EngineOption("window", "count", None, "`sliding`: tokens that attention looks back", "S-075", 1),
@@ -132,7 +133,7 @@ GROUP_KINDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
 GROUP_REQUIRED: Final[Mapping[str, str]] = MappingProxyType({"sliding": "window", "chunked_local": "chunk"})
 """Kind of a KV cache group -> the option that it cannot do without."""
 
-SPECULATIVE_OPTIONS: Final = _table(
+SPECULATIVE_OPTIONS: Final = option_table(
     EngineOption("k", "count", None, "drafts a request gets in a step", "S-004", 1, required=True),
     EngineOption("accept", "numbers", None,
                  "chance that the i-th draft is taken, given those before it; drafts beyond are not",
@@ -150,15 +151,15 @@ SPECULATIVE_METHODS: Final = (
 _FIXED: Final = "true: without the defect of upstream"
 
 WAITING_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
-    "fcfs": _table(),
-    "priority": _table(),
-    "short_request_first": _table(
+    "fcfs": option_table(),
+    "priority": option_table(),
+    "short_request_first": option_table(
         EngineOption("threshold", "count", 256, "prompt tokens that still count as short", "V-002", 0),
         EngineOption("long_max_wait_ms", "number", 0.0,
                      "milliseconds after which the head of the long lane goes first; 0: never", "V-005", 0),
         EngineOption("fixed", "switch", False, _FIXED, "V-007"),
     ),
-    "batch_job_aware": _table(
+    "batch_job_aware": option_table(
         EngineOption("max_jobs", "count", 20, "jobs that are told apart", "V-020", 0),
         EngineOption("reserve_margin_blocks", "count", 2, "blocks kept beside the prediction", "V-020", 0),
         EngineOption("reserve_max_blocks", "count", 8, "most blocks kept for one request", "V-020", 0),
@@ -175,7 +176,7 @@ _DEVICE: Final = EngineOption("device", "word", "A2", "family of the device", "V
                               words=("A2", "A3", "A5", "P310"))  # fmt: skip
 
 LAYOUT_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
-    "vllm_ascend": _table(
+    "vllm_ascend": option_table(
         _DEVICE,
         EngineOption("cudagraph_mode", "word", "FULL_AND_PIECEWISE",
                      "what decodes and what mixed steps run as", "V-073",
@@ -190,7 +191,7 @@ LAYOUT_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
                      "sequence parallelism: tokens are padded to a multiple of `tensor_parallel_size`",
                      "V-070"),
     ),
-    "sglang": _table(_DEVICE),
+    "sglang": option_table(_DEVICE),
 })  # fmt: skip
 """Layout of steps on the device -> its options."""
 

@@ -41,6 +41,9 @@ class Moment(Enum):
     SERVE_KEY = Rights("a key of `serve by`", hidden=False, draws=False)
     SERVE_ONLY = Rights("the condition of `serve only`", hidden=False, draws=False)
     ENGINE_COST = Rights("the `cost` of a vllm stage", attributes=False, hidden=False)
+    EXECUTOR = Rights(
+        "a rule of an executor", attributes=False, hidden=False, draws=False, live=False
+    )
     WAITING_KEY = Rights("a key of `waiting by`", attributes=False, hidden=False, draws=False)
     PROMPT = Rights("the prompt of a request", hidden=False)
     TERMS = Rights("a clause of a request that its engine reads", hidden=False)
@@ -58,7 +61,7 @@ _STEP: Final = frozenset({Moment.BUDGET, Moment.CHUNK, Moment.COST, Moment.SERVE
 _SERVE: Final = frozenset({Moment.SERVE_KEY, Moment.SERVE_ONLY})
 _EVICTION: Final = frozenset({Moment.EVICT_KEY, Moment.SPILL})
 
-_COST: Final = frozenset({Moment.COST, Moment.ENGINE_COST})
+_COST: Final = frozenset({Moment.COST, Moment.ENGINE_COST, Moment.EXECUTOR})
 _WAITING: Final = frozenset({Moment.WAITING_KEY})
 
 READS_REQUESTS: Final = frozenset(
@@ -72,11 +75,14 @@ VARIABLES: Final[dict[str, frozenset[Moment]]] = {
     "waited": frozenset({Moment.QUEUE_KEY, Moment.WAITING_KEY}),
     **dict.fromkeys(("size", "age", "last", "waiting"), _EVICTION),
     "present": frozenset({Moment.CAPACITY}),
-    **dict.fromkeys(("residents", "decoders", "kv_decode", "kv_prefill"), _STEP | _COST),
+    "decoders": _STEP | _COST,
+    **dict.fromkeys(("residents", "kv_decode", "kv_prefill"), _STEP | {Moment.COST, Moment.ENGINE_COST}),
     "tokens": _COST | {Moment.CONNECTOR},
     **dict.fromkeys(("prefilled", "attention"), _COST),
     **dict.fromkeys(("decoding", "admission", "remaining"), _SERVE),
-    **dict.fromkeys(("scheduled", "context_decode", "context_prefill"), frozenset({Moment.ENGINE_COST})),
+    **dict.fromkeys(
+        ("scheduled", "context_decode", "context_prefill"), frozenset({Moment.ENGINE_COST, Moment.EXECUTOR})
+    ),
     **dict.fromkeys(("prompt_tokens", "output_tokens", "computed_tokens", "preempted"), _WAITING),
     **dict.fromkeys(("priority", "class", "job"), _WAITING),
     "blocks": frozenset({Moment.CONNECTOR}),

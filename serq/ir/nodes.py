@@ -49,7 +49,7 @@ from serq.ir.expressions import (
     UnaryOperator,
     Variable,
 )
-from serq.ir.serving import Connector, Gauge, Request, Vllm
+from serq.ir.serving import Connector, Executor, Gauge, Request, Via, Vllm
 
 __all__ = [
     "IR_VERSION",
@@ -72,6 +72,7 @@ __all__ = [
     "Draw",
     "Drop",
     "End",
+    "Executor",
     "Expr",
     "Fifo",
     "Function",
@@ -115,6 +116,7 @@ __all__ = [
     "Unary",
     "UnaryOperator",
     "Variable",
+    "Via",
     "Vllm",
     "Workload",
 ]
@@ -283,7 +285,7 @@ class Delay(Node, frozen=True, tag="delay"):
 class Step(Node, frozen=True, tag="step"):
     """A programmable batching engine (R-B-020 to R-B-050)."""
 
-    cost: Expr
+    cost: Expr | Via
     budget: Expr | None = None
     chunk: Expr | None = None
     exclusive_prefill: bool = False
@@ -372,6 +374,7 @@ class Program(Node, frozen=True, tag="serq"):
     run: RunSettings = RunSettings()
     connectors: tuple[Connector, ...] = ()
     gauges: tuple[Gauge, ...] = ()
+    executors: tuple[Executor, ...] = ()
 
 
 def with_settings(program: Program, settings: Mapping[str, float]) -> Program:

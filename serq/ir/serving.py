@@ -1,4 +1,4 @@
-"""The language beyond the base: engines of vLLM, requests to them, connectors (design_language.md).
+"""The language beyond the base: engines of vLLM, requests, executors, connectors (design_language.md).
 
 A `vllm` stage keeps what the program says, typed, under vLLM 0.27.1's own names; None means vLLM's default,
 which the runtime resolves and the report prints. Lengths are tokens, capacities blocks, times seconds.
@@ -62,10 +62,35 @@ class Layout(Node, frozen=True, tag="layout"):
     enable_sp: bool | None = None
 
 
+class Via(Node, frozen=True, tag="via"):
+    """`cost via NAME`: steps are priced by that executor."""
+
+    executor: str
+
+
+class ExecutorOption(Node, frozen=True, tag="executor_option"):
+    """An option of an executor; an expression is evaluated anew for every step that is priced."""
+
+    name: str
+    value: bool | int | float | str | Expr
+
+
+class Executor(Node, frozen=True, tag="executor"):
+    """`executor name : kind { … }`: what prices steps (docs/executors.md)."""
+
+    name: str
+    kind: str
+    options: tuple[ExecutorOption, ...] = ()
+
+    def option(self, name: str) -> ExecutorOption | None:
+        """The option ``name``, where it is written."""
+        return next((option for option in self.options if option.name == name), None)
+
+
 class Vllm(Node, frozen=True, tag="vllm"):
     """An engine whose decisions are those of vLLM 0.27.1's V1 scheduler (S-001 to S-150)."""
 
-    cost: Expr
+    cost: Expr | Via
     num_gpu_blocks: int
     max_model_len: int
     max_num_batched_tokens: int | None = None

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from serq.results.engines import EngineFigures, Latency, engine_figures
 from serq.results.statistics import Summary
+from serq.runtime.pricing import PriceRow
 from serq.runtime.records import GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow
 
@@ -57,6 +58,8 @@ def as_dict(records: Records, summaries: Mapping[str, Summary]) -> dict[str, Any
         out["gauges"] = {gauge.name: _fields(gauge, GAUGE_FIELDS) for gauge in records.gauges}
     if records.engines:
         out["engines"] = [_engine(figures) for figures in engine_figures(records)]
+    if records.prices:
+        out["prices"] = [_price(row) for row in records.prices]
     if records.stopped is not None:
         out["stopped"] = records.stopped
     return out
@@ -70,6 +73,21 @@ def _engine(figures: EngineFigures) -> dict[str, Any]:
         "tpot": _fields(figures.tpot, LATENCY_FIELDS),
         "e2e": _fields(figures.e2e, LATENCY_FIELDS),
         "options": {name: plain(value) for name, value in figures.row.options},
+    }
+
+
+def _price(row: PriceRow) -> dict[str, Any]:
+    return {
+        "stage": row.stage,
+        "executor": row.executor,
+        "kind": row.kind,
+        "steps": row.ledger.steps,
+        "seconds": plain(row.ledger.seconds),
+        "operators": {
+            operator: {evidence.value: plain(value) for evidence, value in seconds.items()}
+            for operator, seconds in row.ledger.operators.items()
+        },
+        "settings": [setting._asdict() for setting in row.settings],
     }
 
 

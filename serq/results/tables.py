@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final
 
+from serq.kernels.executor import Evidence
 from serq.results.engines import EngineFigures, engine_figures
 from serq.results.statistics import Summary
 from serq.results.step_layouts import state_shares
+from serq.runtime.pricing import PriceLedger, PriceRow
 from serq.runtime.records import GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow, OptionValue
 
@@ -43,6 +45,8 @@ def report_tables(records: Records, summaries: Mapping[str, Summary]) -> list[Ta
         engine_table(engines),
         latency_table(engines),
         state_table(records.engines),
+        price_table(records.prices),
+        setting_table(records.prices),
         option_table(records.engines),
     )
     return [table for table in tables if table.rows]
@@ -147,6 +151,41 @@ def state_table(engines: Sequence[EngineRow]) -> Table:
         for share in state_shares(engines)
     )
     return Table(("attention state", "steps", "share of steps", "tokens", "share of tokens"), rows)
+
+
+def price_table(prices: Sequence[PriceRow]) -> Table:
+    """One row an operator of a stage that an executor prices: its seconds, and how good their evidence is."""
+    found = [evidence for evidence in Evidence if any(_seconds(row.ledger, evidence) for row in prices)]
+    rows: list[tuple[str, ...]] = []
+    for row in prices:
+        total = row.ledger.seconds
+        for operator, seconds in row.ledger.operators.items():
+            own = sum(seconds.values())
+            shares = [percentage(own, total), *(percentage(seconds.get(e, 0.0), own) for e in found)]
+            rows.append((f"{row.stage}: {operator}", figure(own), *shares))
+        if row.ledger.steps:
+            shares = [percentage(total, total), *(percentage(_seconds(row.ledger, e), total) for e in found)]
+            rows.append((f"{row.stage}: all of {row.ledger.steps} steps", figure(total), *shares))
+    return Table(("price", "seconds", "share", *(evidence.value for evidence in found)), tuple(rows))
+
+
+def setting_table(prices: Sequence[PriceRow]) -> Table:
+    """One row a figure that the prices of an executor rest on, and where it comes from."""
+    rows = (
+        (f"{row.executor}: {setting.name}", setting.value, setting.source)
+        for row in {row.executor: row for row in prices}.values()
+        for setting in row.settings
+    )
+    return Table(("executor", "value", "source"), tuple(rows))
+
+
+def _seconds(ledger: PriceLedger, evidence: Evidence) -> float:
+    return sum(seconds.get(evidence, 0.0) for seconds in ledger.operators.values())
+
+
+def percentage(part: float, whole: float) -> str:
+    """A share as people read it; a dash of nothing."""
+    return f"{100.0 * part / whole:.1f} %" if whole > 0.0 and part > 0.0 else "-"
 
 
 def option_table(engines: Sequence[EngineRow]) -> Table:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from serq.errors import RunError
 from serq.ir import nodes
 from serq.ir.walk import descendants
+from serq.kernels.registry import PricedStage
 from serq.runtime.codegen import reading
 from serq.runtime.codegen.model import Model
 from serq.runtime.engine import Engine
@@ -16,6 +18,7 @@ from serq.runtime.flows import FlowNetwork, FlowStage
 from serq.runtime.hold import innermost
 from serq.runtime.hold_queue import ChangingKeyQueue, FixedKeyQueue, HoldQueue
 from serq.runtime.pool import Pool, SpillPlan
+from serq.runtime.pricing import PRICED_TOTALS, Pricing
 from serq.runtime.random import DrawStream, RandomSource
 from serq.runtime.serving.assembly import EngineAssembly, check_connectors
 from serq.runtime.session import Session
@@ -39,6 +42,7 @@ class Deployment:
         random: RandomSource,
         *,
         keep_rows: bool = False,
+        folder: Path = Path(),
     ) -> None:
         self._model = model
         self._functions = functions
@@ -46,7 +50,8 @@ class Deployment:
         self._random = random
         program = model.program
         check_connectors(program)
-        self.serving = EngineAssembly(program, world, functions, keep_rows=keep_rows)
+        self.pricing = Pricing(program, functions, folder)
+        self.serving = EngineAssembly(program, world, functions, self.pricing, keep_rows=keep_rows)
         self.pools = {
             pool.name: tuple(self._pool(pool, i) for i in range(pool.count)) for pool in program.pools
         }
@@ -150,7 +155,7 @@ class Deployment:
             serve_only=functions.get(f"serve_only_{name}"),
             exclusive_prefill=step.exclusive_prefill,
             order_reads=reading.variables((step.budget, step.chunk, *step.serve_by, step.serve_only)),
-            cost_reads=reading.variables((step.cost,)),
+            cost_reads=PRICED_TOTALS if isinstance(step.cost, nodes.Via) else reading.variables((step.cost,)),
         )
         scheduler = StepScheduler(rules, world.holdings, world.run_admitted)
         memory = None
@@ -159,6 +164,9 @@ class Deployment:
             memory = pools[member if len(pools) > 1 else 0]
             memory.memory_of.append(scheduler)
         cost = drawing("cost")
+        if isinstance(step.cost, nodes.Via):
+            priced = PricedStage(stage.name, self.pricing.folder)
+            cost = self.pricing.member(step.cost, priced).seconds_of_totals
         assert cost is not None
         return Engine(stage.name, member, world, scheduler, cost, memory)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from serq.runtime.pricing import PriceRow
 from serq.runtime.request_records import EngineRow, RequestTable
 from serq.source import Diagnostic
 
@@ -92,5 +93,7 @@ class Records:
     """The members of `vllm` stages, in the order of declaration."""
     requests: RequestTable = field(default_factory=RequestTable)
     gauges: list[GaugeRow] = field(default_factory=list)
+    prices: list[PriceRow] = field(default_factory=list)
+    """What the steps of stages with `cost via` were made of."""
     stopped: str | None = None
     """Why the run ended before its end (``end`` is the instant it had reached); None: it finished."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from pathlib import Path
 
 from serq.errors import InterruptedRunError, RunError
 from serq.ir import nodes
@@ -41,12 +42,14 @@ def simulate(
     keep_rows: bool = False,
     source_map: SourceMap | None = None,
     progress: Progress | None = None,
+    folder: Path | None = None,
 ) -> Records:
     """Run ``program`` to its end and return what it recorded.
 
     ``seed``, ``horizon``, ``warmup`` and ``arrivals`` stand in for the run block; times have the unit of the
     program. ``trace`` is what the workload replays; ``keep_rows`` keeps the rows of every step of
-    `vllm` stages, which costs time and memory; ``source_map`` lets messages show the text.
+    `vllm` stages, which costs time and memory; ``source_map`` lets messages show the text; files that
+    executors read are relative to ``folder``.
 
     Raises RunError, with ``records`` up to that instant, when a rule of the language is broken on the way;
     InterruptedRunError, likewise, at Ctrl-C; DataError for a trace that cannot be replayed.
@@ -60,6 +63,7 @@ def simulate(
         arrivals=settings.arrivals if arrivals is None else arrivals,
         trace=trace,
         keep_rows=keep_rows,
+        folder=folder or Path(),
     )
     try:
         run.run(progress)
@@ -99,6 +103,7 @@ class Simulation:
         arrivals: int | None,
         trace: TraceSource | None,
         keep_rows: bool = False,
+        folder: Path = Path(),
     ) -> None:
         self.clock = Clock()
         self.model: Model = model_of(program)
@@ -111,7 +116,9 @@ class Simulation:
         random = RandomSource(seed)
         supplied = self._supplied()
         functions = self.model.bind(supplied)
-        self._deployment = Deployment(self.model, functions, self._world, random, keep_rows=keep_rows)
+        self._deployment = Deployment(
+            self.model, functions, self._world, random, keep_rows=keep_rows, folder=folder
+        )
         self._workload = Workload(
             program.workload,
             SessionCode(
@@ -244,6 +251,7 @@ class Simulation:
             stage.reset(now)
         for gauge in self._gauges:
             gauge.reset(now)
+        self._deployment.pricing.reset()
 
     # --- what it leaves behind --------------------------------------------------------------------------
 
@@ -272,9 +280,10 @@ class Simulation:
             series=self._series,
             stages=[stage.row(span) for stage in stages],
             pools=[pool.row(span) for pool in world.pools],
-            warnings=[*found, *serving.warnings(now)],
+            warnings=[*found, *serving.warnings(now), *self._deployment.pricing.warnings()],
             engines=engines,
             requests=serving.requests,
+            prices=self._deployment.pricing.rows(),
             gauges=[gauge.row(now) for gauge in self._gauges],
             stopped=stopped,
         )

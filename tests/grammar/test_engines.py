@@ -139,13 +139,6 @@ def test_what_is_needed() -> None:
     ]
 
 
-def test_executors_are_not_there_yet() -> None:
-    executor = 'executor e : table { file "x"; } '
-    text = executor + "stage gpu : vllm { num_gpu_blocks 9; max_model_len 99; cost via e; }"
-    assert codes(text) == ["E208", "E208"]
-    assert codes("stage gpu : step { cost via e; }") == ["E208"]
-
-
 ADDED = (
     "executor connector gauge slo expect within for class follows traced vllm running waiting kv_usage "
     "priority job ttft reusable prompt_tokens scheduled blocks true false"

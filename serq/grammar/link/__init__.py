@@ -16,6 +16,7 @@ from serq.grammar import ast
 from serq.grammar.link.connectors import Connectors
 from serq.grammar.link.context import Context, GivenUpError
 from serq.grammar.link.declare import Declared, declare
+from serq.grammar.link.executors import Executors
 from serq.grammar.link.expressions import Expressions
 from serq.grammar.link.files import Loader, read
 from serq.grammar.link.sections import Sections
@@ -84,7 +85,7 @@ def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | floa
     for stage in declared.stages:
         with context.attempt():
             stages.append(sections.stage(stage))
-    beside = Connectors(context, expressions)
+    beside, priced = Connectors(context, expressions), Executors(context, expressions)
     connectors, gauges = [], []
     for connector in declared.connectors:
         with context.attempt():
@@ -92,6 +93,10 @@ def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | floa
     for gauge in declared.gauges:
         with context.attempt():
             gauges.append(beside.gauge(gauge))
+    executors = []
+    for executor in declared.executors:
+        with context.attempt():
+            executors.append(priced.executor(executor))
     for item in declared.not_modelled:
         beside.not_modelled(item)
     statements = Statements(context, expressions)
@@ -113,6 +118,7 @@ def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | floa
         sections.run(declared.run),
         tuple(connectors),
         tuple(gauges),
+        tuple(executors),
     )
 
 

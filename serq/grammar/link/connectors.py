@@ -1,4 +1,4 @@
-"""Connectors and gauges, and the declarations that are read and not modelled yet."""
+"""Connectors and gauges, and the declarations that are read and not checked yet."""
 
 from __future__ import annotations
 
@@ -67,12 +67,8 @@ class Connectors:
         gauge = ir.Gauge(node.name.text, self._expressions.link(node.value))
         return self._context.mark(gauge, node.name.place)
 
-    def not_modelled(self, node: ast.Unit | ast.Objective | ast.Expectation) -> None:
-        """Say of a declaration of the language that nothing runs it, or asks it, yet."""
-        if isinstance(node, ast.Unit):
-            message = f"executor `{node.name.text}`: executors are not modelled yet"
-            self._context.error("E208", message, node.name.place)
-            return
+    def not_modelled(self, node: ast.Objective | ast.Expectation) -> None:
+        """Say of a declaration of the language that nothing asks it yet."""
         what = "slo" if isinstance(node, ast.Objective) else "expect"
         message = f"`{what}` is read and not checked yet: this line has no effect"
         warning = Diagnostic("W607", message, severity="warning")

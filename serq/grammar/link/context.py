@@ -76,6 +76,7 @@ class Context:
     pools: dict[str, Family] = field(default_factory=dict)
     stages: dict[str, Family] = field(default_factory=dict)
     connectors: set[str] = field(default_factory=set)
+    executors: set[str] = field(default_factory=set)
     attributes: set[str] = field(default_factory=set)
     kept_bindings: set[str] = field(default_factory=set)
     """The attributes that hold admission bindings."""

@@ -32,9 +32,10 @@ class Declared:
     share: ast.Share | None = None
     run: list[ast.RunSettings] = field(default_factory=list)
     connectors: list[ast.Unit] = field(default_factory=list)
+    executors: list[ast.Unit] = field(default_factory=list)
     gauges: list[ast.Gauge] = field(default_factory=list)
-    not_modelled: list[ast.Unit | ast.Objective | ast.Expectation] = field(default_factory=list)
-    """Executors, objectives and expectations, which nothing runs yet."""
+    not_modelled: list[ast.Objective | ast.Expectation] = field(default_factory=list)
+    """Objectives and expectations, which nothing asks yet."""
 
 
 def declare(
@@ -72,16 +73,17 @@ def _enter(context: Context, declared: Declared, position: int, item: ast.Item) 
         case ast.Stage():
             _family(context, context.stages, position, item, "stage")
             declared.stages.append(item)
-        case ast.Unit(word="connector"):
-            if item.name.text in context.connectors:
-                context.error("E219", f"connector `{item.name.text}` is declared twice", item.name.place)
-            context.connectors.add(item.name.text)
-            declared.connectors.append(item)
+        case ast.Unit(word=word, name=name):
+            names = context.connectors if word == "connector" else context.executors
+            if name.text in names:
+                context.error("E219", f"{word} `{name.text}` is declared twice", name.place)
+            names.add(name.text)
+            (declared.connectors if word == "connector" else declared.executors).append(item)
         case ast.Gauge():
             if any(gauge.name.text == item.name.text for gauge in declared.gauges):
                 context.error("E219", f"gauge `{item.name.text}` is declared twice", item.name.place)
             declared.gauges.append(item)
-        case ast.Unit() | ast.Objective() | ast.Expectation():
+        case ast.Objective() | ast.Expectation():
             declared.not_modelled.append(item)
         case _:
             _enter_part(context, declared, position, item)

@@ -6,6 +6,7 @@ from typing import Any
 
 from serq.grammar import ast
 from serq.grammar.link.context import Context, UnlinkableError
+from serq.grammar.link.executors import cost_via
 from serq.grammar.link.expressions import Expressions
 from serq.grammar.link.help import did_you_mean
 from serq.grammar.link.settings import Settings
@@ -66,14 +67,14 @@ class Engines:
                 message = f"stage `{node.name.text}` needs `{name}`: {meaning}"
                 self._context.error("E217", message, node.name.place, help=f"add `{name} …;`")
 
-    def _cost(self, node: ast.Stage) -> ir.Expr:
+    def _cost(self, node: ast.Stage) -> ir.Expr | ir.Via:
         for option in node.kind.options[1:]:
             self._context.error("E223", "`cost` is given twice", option.place)
         if not node.kind.options:
             raise UnlinkableError
         first = node.kind.options[0]
         if first.word == "cost via":
-            raise no_executor(self._context, first)
+            return cost_via(self._context, first)
         return self._expressions.link(first.values[0], self._expressions.supplied(Moment.ENGINE_COST))
 
     def _option(self, setting: ast.Setting) -> Any:
@@ -155,9 +156,3 @@ class Engines:
         fields = self._settings.fields(setting.settings or (), WAITING_OPTIONS[kind], f"`waiting {kind}`")
         options = tuple(WaitingOption(name, float(value)) for name, value in fields.items())
         return self._context.mark(Waiting(kind, options=options), setting.place)  # type: ignore[arg-type]
-
-
-def no_executor(context: Context, option: ast.Option) -> UnlinkableError:
-    """`cost via NAME`, where nothing can be named yet."""
-    message = f"`cost via {option.names[0].text}`: executors are not modelled yet"
-    return context.fail("E208", message, option.place, help="write the cost as an expression: `cost 0.01;`")

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from serq.grammar import ast
 from serq.grammar.link.context import Context, UnlinkableError
-from serq.grammar.link.engines import Engines, no_executor
+from serq.grammar.link.engines import Engines
+from serq.grammar.link.executors import cost_via
 from serq.grammar.link.expressions import Expressions
 from serq.grammar.link.help import which
 from serq.ir import nodes as ir
@@ -121,6 +122,9 @@ class Sections:
         if context.readable and not any(option.word.startswith("cost") for option in node.kind.options):
             message = f"stage `{node.name.text}` needs a `cost`: what an iteration takes"
             context.error("E217", message, node.name.place, help="add `cost …;`")
+        costs = [option for option in node.kind.options if option.word.startswith("cost")]
+        if len({option.word for option in costs}) > 1:
+            context.error("E223", "`cost` is given twice", costs[-1].place)
         if "cost" not in fields:
             raise UnlinkableError
         step = ir.Step(**fields)
@@ -142,7 +146,7 @@ class Sections:
             case "budget" | "chunk" | "cost":
                 return word, link.link(option.values[0])
             case "cost via":
-                raise no_executor(self._context, option)
+                return "cost", cost_via(self._context, option)
             case "memory":
                 return word, self._known(option.names[0], "pool")
             case "serve by":

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from serq.grammar import ast
 from serq.grammar.link.context import Context, UnlinkableError
 from serq.grammar.link.expressions import Expressions
 from serq.grammar.link.help import did_you_mean
+from serq.ir import nodes as ir
 from serq.ir.engine_options import EngineOption, Table
+from serq.ir.moments import Moment
 from serq.ir.nearest import closest
 from serq.ir.vllm_flags import REFUSED_IN_STAGE
 
@@ -17,9 +19,12 @@ SWITCHES = {"true": True, "false": False}
 
 
 class Settings:
-    """Reads options one after another."""
+    """Reads options one after another; ``refused`` are known words that cannot be meant, and why."""
 
-    def __init__(self, context: Context, expressions: Expressions) -> None:
+    def __init__(
+        self, context: Context, expressions: Expressions, refused: Mapping[str, str] = REFUSED_IN_STAGE
+    ) -> None:
+        self._refused = refused
         self._context = context
         self._expressions = expressions
 
@@ -40,13 +45,13 @@ class Settings:
 
     def _unknown(self, name: ast.Identifier, names: Collection[str], what: str) -> UnlinkableError:
         fail = self._context.fail
-        if name.text in REFUSED_IN_STAGE:
+        if name.text in self._refused:
             message = f"{what} has no option `{name.text}`, which vLLM has"
-            return fail("E224", message, name.place, help=REFUSED_IN_STAGE[name.text])
-        near = closest(name.text, {*names, *REFUSED_IN_STAGE})
+            return fail("E224", message, name.place, help=self._refused[name.text])
+        near = closest(name.text, {*names, *self._refused})
         message = f"{what} has no option `{name.text}`"
-        if near is not None and near in REFUSED_IN_STAGE:
-            help_ = f"did you mean vLLM's `{near}`? {REFUSED_IN_STAGE[near]}"
+        if near is not None and near in self._refused:
+            help_ = f"did you mean vLLM's `{near}`? {self._refused[near]}"
         else:
             help_ = did_you_mean(name.text, names) or f"there are {', '.join(f'`{n}`' for n in names)}"
         return fail("E222", message, name.place, help=help_)
@@ -67,6 +72,10 @@ class Settings:
             return tuple(self._whole(node, option) for node in self._plain(setting))
         node = self.single(setting)
         match option.type:
+            case "text":
+                return self._text(node, option)
+            case "rule":
+                return self._rule(node, option)
             case "word":
                 return self._word(node, option)
             case "switch":
@@ -97,6 +106,22 @@ class Settings:
         if not isinstance(node, ast.Name):
             raise self._context.fail("E225", message, node.place)
         return node.text
+
+    def _text(self, node: ast.Argument | ast.Text, option: EngineOption) -> str:
+        if not isinstance(node, ast.Text):
+            message = f"`{option.name}` takes a string, and `{node.place.text}` is none"
+            help_ = f'write `{option.name} "{node.place.text}";`'
+            raise self._context.fail("E225", message, node.place, help=help_)
+        return node.text
+
+    def _rule(self, node: ast.Argument | ast.Text, option: EngineOption) -> str | ir.Expr:
+        if isinstance(node, ast.Text | ast.Reference):
+            words = ", ".join(f"`{word}`" for word in option.words)
+            message = f"`{option.name}` is one of {words}, or an expression, not `{node.place.text}`"
+            raise self._context.fail("E225", message, node.place)
+        if isinstance(node, ast.Name) and node.text in option.words and node.text not in self._context.lets:
+            return node.text
+        return self._expressions.link(node, self._expressions.supplied(Moment.EXECUTOR))
 
     def _word(self, node: ast.Argument | ast.Text, option: EngineOption) -> str:
         words = ", ".join(f"`{word}`" for word in option.words)

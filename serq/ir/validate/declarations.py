@@ -23,6 +23,7 @@ from serq.ir.nodes import (
     StageRead,
     Step,
     Traced,
+    Via,
 )
 from serq.ir.printer import number
 from serq.ir.validate.expressions import Expressions
@@ -106,7 +107,8 @@ class Declarations:
 
     def _step(self, stage: Stage, step: Step) -> None:
         check = self._expressions.check
-        check(step.cost, Moment.COST)
+        if not isinstance(step.cost, Via):
+            check(step.cost, Moment.COST)
         check(step.budget, Moment.BUDGET)
         check(step.chunk, Moment.CHUNK)
         self._expressions.check_all(step.serve_by, Moment.SERVE_KEY)

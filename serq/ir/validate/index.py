@@ -13,6 +13,7 @@ from serq.ir.nodes import (
     Block,
     Branch,
     Choose,
+    Executor,
     Hold,
     Loop,
     Pool,
@@ -66,6 +67,11 @@ class Index:
     def connectors(self) -> frozenset[str]:
         """The names of connectors."""
         return frozenset(connector.name for connector in self.program.connectors)
+
+    @cached_property
+    def executors(self) -> dict[str, Executor]:
+        """Executor by name."""
+        return {executor.name: executor for executor in self.program.executors}
 
     @cached_property
     def requests(self) -> tuple[Request, ...]:

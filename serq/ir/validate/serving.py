@@ -13,9 +13,11 @@ from serq.ir.engine_options import (
     WAITING_OPTIONS,
     EngineOption,
 )
+from serq.ir.executor_options import EXECUTOR_KINDS
 from serq.ir.moments import Moment
-from serq.ir.nodes import Node, ProcessorSharing, Stage
-from serq.ir.serving import Connector, KVCacheGroup, Layout, Speculative, Vllm, Waiting
+from serq.ir.nodes import Node, ProcessorSharing, Stage, Step
+from serq.ir.serving import Connector, KVCacheGroup, Layout, Speculative, Via, Vllm, Waiting
+from serq.ir.validate.executors import check_executor
 from serq.ir.validate.expressions import Expressions
 from serq.ir.validate.index import Index
 from serq.ir.validate.problem import Findings
@@ -33,16 +35,25 @@ class Engines:
         """Everything of the serving language but the requests."""
         program = self._index.program
         for stage in program.stages:
-            if isinstance(stage.kind, Vllm):
-                with self._findings.inside(f"stage `{stage.name}`"):
+            with self._findings.inside(f"stage `{stage.name}`"):
+                if isinstance(stage.kind, Vllm):
                     self._engine(stage, stage.kind)
+                if isinstance(stage.kind, Vllm | Step) and isinstance(stage.kind.cost, Via):
+                    self._via(stage.kind, stage.kind.cost)
         for connector in program.connectors:
             with self._findings.inside(f"connector `{connector.name}`"):
                 self._connector(connector)
         for gauge in program.gauges:
             with self._findings.inside(f"gauge `{gauge.name}`"):
                 self._expressions.check(gauge.value, Moment.GAUGE)
-        for what, nodes in (("connector", program.connectors), ("gauge", program.gauges)):
+        for executor in program.executors:
+            with self._findings.inside(f"executor `{executor.name}`"):
+                check_executor(executor, self._findings, self._expressions)
+        for what, nodes in (
+            ("connector", program.connectors),
+            ("gauge", program.gauges),
+            ("executor", program.executors),
+        ):
             seen: set[str] = set()
             for node in nodes:
                 if node.name in seen:
@@ -52,7 +63,8 @@ class Engines:
     # --- engines ---
 
     def _engine(self, stage: Stage, engine: Vllm) -> None:
-        self._expressions.check(engine.cost, Moment.ENGINE_COST)
+        if not isinstance(engine.cost, Via):
+            self._expressions.check(engine.cost, Moment.ENGINE_COST)
         for name, option in ENGINE_OPTIONS.items():
             self._option(engine, name, option)
         self._combinations(stage, engine)
@@ -70,6 +82,23 @@ class Engines:
             message = f"unknown connector `{engine.kv_connector}`"
             help_ = f"declare it: `connector {engine.kv_connector} : transfer {{ over STAGE; work …; }}`"
             self._findings.error("E401", message, engine, "kv_connector", help=help_, whole=True)
+
+    def _via(self, stage: Vllm | Step, via: Via) -> None:
+        executor = self._index.executors.get(via.executor)
+        if executor is None:
+            message = f"unknown executor `{via.executor}`"
+            help_ = f"declare it: `executor {via.executor} : KIND {{ … }}`"
+            self._findings.error("E401", message, via, help=help_, whole=True)
+            return
+        kind = EXECUTOR_KINDS.get(executor.kind)
+        if isinstance(stage, Step) and kind is not None and not kind.prices_totals:
+            able = ", ".join(f"`{other.name}`" for other in EXECUTOR_KINDS.values() if other.prices_totals)
+            message = (
+                f"`cost via {via.executor}`: a `{kind.name}` executor prices the rows of a step, and a "
+                "step stage knows only their totals"
+            )
+            help_ = f"use a vllm stage, or an executor of kind {able}"
+            self._findings.error("E438", message, via, help=help_)
 
     def _option(self, node: Node, name: str, option: EngineOption) -> None:
         value = getattr(node, name)

@@ -54,6 +54,16 @@ _STEP_COST: Final = Scope(
     }},
     draws="draws",
 )  # fmt: skip
+_PRICED: Final = Scope(
+    parameters=("batch",),
+    variables={
+        name: f"batch.{name}"
+        for name in (
+            *("tokens", "prefilled", "scheduled", "decoders", "context_decode", "context_prefill"),
+            "attention",
+        )
+    },
+)
 _WAITING_REQUEST: Final = Scope(
     parameters=("request",),
     variables={
@@ -148,6 +158,8 @@ def _functions(program: nodes.Program, expressions: Expressions, model: Model) -
         yield from _stage_functions(stage, expressions, model.stages[stage.name])
     for number, gauge in enumerate(program.gauges):
         yield f"gauge `{gauge.name}`", f"gauge_{number}", "", expressions.value(gauge.value, _GAUGE)
+    for number, executor in enumerate(program.executors):
+        yield from _executor_rules(executor, expressions, number)
     if isinstance(program.workload.arrive, nodes.Renewal):
         value = expressions.value(program.workload.arrive.gap, _GAP)
         yield "workload, arrive", "arrival_gap", ", ".join(_GAP.parameters), value
@@ -177,8 +189,9 @@ def _stage_functions(stage: nodes.Stage, expressions: Expressions, name: str) ->
         value = expressions.value(kind.capacity, _CAPACITY)
         yield f"{owner}, capacity", f"capacity_{name}", ", ".join(_CAPACITY.parameters), value
     if isinstance(kind, nodes.Vllm):
-        value = expressions.value(kind.cost, _STEP_COST)
-        yield f"{owner}, cost", f"cost_{name}", ", ".join(_STEP_COST.parameters), value
+        if not isinstance(kind.cost, nodes.Via):
+            value = expressions.value(kind.cost, _STEP_COST)
+            yield f"{owner}, cost", f"cost_{name}", ", ".join(_STEP_COST.parameters), value
         if kind.waiting.keys:
             value = _keys(expressions, kind.waiting.keys, _WAITING_REQUEST)
             yield f"{owner}, waiting", f"waiting_key_{name}", "request", value
@@ -189,7 +202,9 @@ def _stage_functions(stage: nodes.Stage, expressions: Expressions, name: str) ->
 def _step_functions(
     kind: nodes.Step, expressions: Expressions, name: str, owner: str
 ) -> Iterator[Definition]:
-    yield f"{owner}, cost", f"cost_{name}", ", ".join(_COST.parameters), expressions.value(kind.cost, _COST)
+    if not isinstance(kind.cost, nodes.Via):
+        value = expressions.value(kind.cost, _COST)
+        yield f"{owner}, cost", f"cost_{name}", ", ".join(_COST.parameters), value
     for option, expr in (("budget", kind.budget), ("chunk", kind.chunk)):
         if expr is not None:
             value = expressions.value(expr, _BUDGET)
@@ -200,6 +215,14 @@ def _step_functions(
     if kind.serve_only is not None:
         condition = expressions.condition(kind.serve_only, _SERVE)
         yield f"{owner}, serve", f"serve_only_{name}", ", ".join(_SERVE.parameters), condition
+
+
+def _executor_rules(executor: nodes.Executor, expressions: Expressions, number: int) -> Iterator[Definition]:
+    """The rules of an executor that are expressions, as functions of the totals of a step."""
+    for option in executor.options:
+        if isinstance(option.value, nodes.Node):
+            owner = f"executor `{executor.name}`, {option.name}"
+            yield owner, f"rule_{number}_{option.name}", "batch", expressions.value(option.value, _PRICED)
 
 
 def _keys(expressions: Expressions, keys: Iterable[nodes.Expr], scope: Scope) -> str:

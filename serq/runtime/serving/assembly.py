@@ -9,12 +9,13 @@ from serq.errors import RunError
 from serq.ir import nodes
 from serq.ir.walk import descendants
 from serq.runtime.codegen import reading
+from serq.runtime.pricing import MeteredExecutor, Pricing
 from serq.runtime.random import DrawStream
 from serq.runtime.request_records import EngineRow, RequestTable
-from serq.runtime.serving.engine import EngineParts, VllmEngine
+from serq.runtime.serving.engine import EngineParts, ExpressionPrice, VllmEngine
 from serq.runtime.serving.engine_log import EngineLog
 from serq.runtime.serving.layouts import StepLayoutEngine, layout_engine
-from serq.runtime.serving.options import resolve
+from serq.runtime.serving.options import ResolvedEngine, priced_stage, resolve
 from serq.runtime.serving.schedulers import create_scheduler
 from serq.runtime.serving.starvation import starvation_warning
 from serq.runtime.stage import Waker
@@ -34,6 +35,7 @@ class EngineAssembly:
         program: nodes.Program,
         host: Waker,
         functions: Mapping[str, Callable[..., Any]],
+        pricing: Pricing,
         *,
         keep_rows: bool = False,
     ) -> None:
@@ -43,6 +45,7 @@ class EngineAssembly:
         self._host = host
         self._functions = functions
         self._keeps_rows = keep_rows
+        self._pricing = pricing
         self._hashers: dict[int, PrefixHasher] = {}
         self._notes = beyond_upstream(program)
 
@@ -62,20 +65,31 @@ class EngineAssembly:
         resolved = resolve(stage.name, declared)
         key = self._functions.get(f"waiting_key_{python_name}")
         scheduler = create_scheduler(stage.name, declared, resolved.config, lambda: clock.now, key)
-        cost = self._functions[f"cost_{python_name}"]
         parts = EngineParts(
-            resolved,
-            scheduler,
-            lambda totals: cost(totals, draws),
-            reading.variables((declared.cost,)),
+            resolved, scheduler, self._price(stage, declared, resolved, python_name, draws),
             self._hasher(resolved.config),
-        )
+        )  # fmt: skip
         pool = scheduler.kv_cache_manager.block_pool
         layout = _layout(stage.name, declared, resolved.config) if self._keeps_rows else None
         log = EngineLog(stage.name, member, len(self.engines), self.requests, pool, layout)
         engine = VllmEngine(stage.name, member, self._host, parts, log)
         self.engines.append(engine)
         return engine
+
+    def _price(
+        self,
+        stage: nodes.Stage,
+        declared: nodes.Vllm,
+        resolved: ResolvedEngine,
+        python_name: str,
+        draws: DrawStream | None,
+    ) -> ExpressionPrice | MeteredExecutor:
+        """What prices the steps of a member: the expression of its cost, or the executor that it names."""
+        if isinstance(declared.cost, nodes.Via):
+            priced = priced_stage(stage.name, resolved, self._pricing.folder)
+            return self._pricing.member(declared.cost, priced)
+        cost = self._functions[f"cost_{python_name}"]
+        return ExpressionPrice(lambda totals: cost(totals, draws), reading.variables((declared.cost,)))
 
     def _hasher(self, config: EngineConfig) -> PrefixHasher | None:
         if not config.enable_prefix_caching:

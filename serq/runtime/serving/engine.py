@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from serq.errors import RunError
 from serq.runtime.faults import checked_cost
+from serq.runtime.pricing import MeteredExecutor
 from serq.runtime.request_records import EngineRow
 from serq.runtime.serving.engine_log import EngineLog, StepInFlight
 from serq.runtime.serving.model_output import model_output
@@ -33,13 +34,20 @@ from serq.runtime.vllm.tokens import PrefixHasher
 
 
 @dataclass(frozen=True, slots=True)
+class ExpressionPrice:
+    """The cost of a step as an expression: a function of its totals, and the names of those it reads."""
+
+    cost: Callable[[StepTotals], float]
+    reads: Set[str]
+
+
+@dataclass(frozen=True, slots=True)
 class EngineParts:
-    """What an engine is made of: its options, its scheduler, what its steps cost, whose prefixes it knows."""
+    """What an engine is made of: options, scheduler, what prices its steps, whose prefixes it knows."""
 
     resolved: ResolvedEngine
     scheduler: VllmScheduler
-    cost: Callable[[StepTotals], float]
-    cost_reads: Set[str]
+    price: ExpressionPrice | MeteredExecutor
     hasher: PrefixHasher | None
 
 
@@ -60,8 +68,9 @@ class VllmEngine(BatchingStage):
         self.log = log
         self.stalled_reason: IdleReason | None = None
         """Why nothing can be scheduled although requests remain; None while something can."""
-        self._cost = parts.cost
-        self._totals = TotalsReader(parts.cost_reads, parts.scheduler.kv_cache_manager)
+        self._step_price = parts.price
+        reads = parts.price.reads if isinstance(parts.price, ExpressionPrice) else frozenset[str]()
+        self._totals = TotalsReader(reads, parts.scheduler.kv_cache_manager)
         self._steps: deque[StepInFlight] = deque()
         self._sent: dict[str, SentRequest] = {}
         self._untaken: list[SentRequest] = []
@@ -134,7 +143,7 @@ class VllmEngine(BatchingStage):
         running = len(scheduler.running)
         end = start
         if step.total_num_scheduled_tokens:
-            end += self._price(step, self._totals.read(step, running, prefill_tokens))
+            end += self._price(step, running, prefill_tokens)
             self.iterations += 1
         self._device_free_at = end
         free_blocks = scheduler.kv_cache_manager.block_pool.num_free_blocks
@@ -144,8 +153,13 @@ class VllmEngine(BatchingStage):
         for request_id in step.preempted_req_ids:
             note_preemption(self._sent.get(request_id), f"{self!r}")
 
-    def _price(self, step: SchedulerOutput, totals: StepTotals) -> float:
-        return checked_cost(self._cost(totals), step.total_num_scheduled_tokens, self)
+    def _price(self, step: SchedulerOutput, running: int, prefill_tokens: int) -> float:
+        price = self._step_price
+        if isinstance(price, ExpressionPrice):
+            seconds = price.cost(self._totals.read(step, running, prefill_tokens))
+        else:
+            seconds = price.seconds(step.batch())
+        return checked_cost(seconds, step.total_num_scheduled_tokens, self)
 
     def _admitted(self, step: SchedulerOutput, request_id: str, now: float) -> None:
         sent = self._sent.get(request_id)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from serq.errors import RunError
 from serq.ir.serving import KVCacheGroup, Vllm
+from serq.kernels.registry import PricedStage
 from serq.runtime.request_records import Option
 from serq.runtime.serving.layouts import layout_text
 from serq.runtime.vllm.config import EngineConfig, SpeculativeConfig
@@ -74,6 +76,22 @@ def resolve(name: str, declared: Vllm) -> ResolvedEngine:
         raise RunError(f"stage `{name}`: {error}", code="engine-options") from None
     acceptance = () if declared.speculative is None else declared.speculative.accept
     return ResolvedEngine(config, _listed(declared, config), acceptance)
+
+
+def priced_stage(name: str, resolved: ResolvedEngine, folder: Path) -> PricedStage:
+    """The stage as an executor sees it."""
+    config, speculative = resolved.config, resolved.config.speculative
+    return PricedStage(
+        name=name,
+        folder=folder,
+        max_num_seqs=config.max_num_seqs,
+        max_num_batched_tokens=config.max_num_batched_tokens,
+        max_model_len=config.max_model_len,
+        num_gpu_blocks=config.num_gpu_blocks,
+        speculative_method=None if speculative is None else speculative.method,
+        num_speculative_tokens=0 if speculative is None else speculative.num_speculative_tokens,
+        chunked_prefill=config.enable_chunked_prefill,
+    )
 
 
 def _speculative(declared: Vllm) -> SpeculativeConfig | None:

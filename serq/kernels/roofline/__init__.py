@@ -1,0 +1,1 @@
+"""The roofline executor: what a model's arithmetic and memory traffic take on a device."""
