@@ -1,0 +1,6 @@
+"""``python -m benchmarks``."""
+
+from benchmarks.command import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Runs in processes of their own, and what they cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryFile
+from time import perf_counter
+
+from benchmarks.jobs import Job, Outcome
+from benchmarks.peers.base import Peer
+
+ROOT = Path(__file__).parents[1]
+
+
+class RunFailedError(Exception):
+    """A peer did not come to an end; the message is the end of what it said."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One run: its outcome, and wall time, CPU time and peak memory of the whole process."""
+
+    outcome: Outcome
+    process_wall: float
+    process_cpu: float
+    peak_memory: int
+
+
+def find_python(peer: Peer, named: str | None) -> str | None:
+    """A Python in which ``peer`` is there: the one ``named``, else this one; None if it is in neither."""
+    for python in [named] if named else [sys.executable]:
+        found = subprocess.run(
+            [python, "-c", peer.probe], env=_environment(), cwd=ROOT, capture_output=True, check=False
+        )
+        if found.returncode == 0:
+            return python
+    return None
+
+
+def measure(python: str, peer: Peer, job: Job, timeout: float) -> Measurement:
+    """Run ``job`` once. Raises RunFailedError."""
+    command = [python, "-m", "benchmarks.worker", peer.module]
+    with TemporaryFile("w+", encoding="utf-8") as output, TemporaryFile("w+", encoding="utf-8") as errors:
+        began = perf_counter()
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=errors, env=_environment(), cwd=ROOT,
+            text=True,
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(job.priced(peer.price).to_json())
+        process.stdin.close()
+        status, usage = _wait(process, timeout)
+        wall = perf_counter() - began
+        output.seek(0)
+        errors.seek(0)
+        if status != 0:
+            said = (output.read() + errors.read()).strip().splitlines()
+            raise RunFailedError("; ".join(said[-2:]) or f"exit status {status}")
+        lines = output.read().strip().splitlines()
+    answer = json.loads(lines[-1])
+    memory = answer.pop("peak_memory")
+    return Measurement(Outcome(**answer), wall, usage, memory)
+
+
+def _wait(process: subprocess.Popen[str], timeout: float) -> tuple[int, float]:
+    """Exit status and CPU seconds of a process. Raises RunFailedError when the time is up."""
+    before = _children_cpu()
+    try:
+        status = process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise RunFailedError(f"no end after {timeout:g} s") from None
+    return status, _children_cpu() - before
+
+
+def _children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Several runs of one job: the smallest times, which disturb least, and the median of memory."""
+
+    outcome: Outcome
+    runs: int
+    run_cpu: float
+    run_wall: float
+    process_cpu: float
+    process_wall: float
+    peak_memory: float
+
+
+def summarise(measurements: list[Measurement]) -> Figures:
+    """The figures of runs that came to the same. Raises RunFailedError where they did not."""
+    first = measurements[0].outcome
+    results = {
+        (m.outcome.requests, m.outcome.steps, m.outcome.mean_ttft, m.outcome.mean_e2e) for m in measurements
+    }
+    if len(results) > 1:
+        raise RunFailedError(f"repeated runs differ: {sorted(results)}")
+    return Figures(
+        outcome=first,
+        runs=len(measurements),
+        run_cpu=min(m.outcome.run_cpu for m in measurements),
+        run_wall=min(m.outcome.run_wall for m in measurements),
+        process_cpu=min(m.process_cpu for m in measurements),
+        process_wall=min(m.process_wall for m in measurements),
+        peak_memory=median(m.peak_memory for m in measurements),
+    )

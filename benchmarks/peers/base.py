@@ -1,0 +1,34 @@
+"""What an adapter says about its peer. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.jobs import Job, Price
+
+
+def _anything(job: Job) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A simulator, and how its adapter can be started.
+
+    ``module`` is the adapter; it has a function ``run(job) -> Outcome`` that is called in a Python where
+    ``probe``, a statement, succeeds. ``price`` is the price that it is given. ``refuses`` says why it cannot
+    run a job, or why running it would say nothing; None: it can. ``compares`` names the outcomes that must
+    agree with ours and ``tolerance`` how closely, relatively; ``like`` names the one of ours that models the
+    same, where it can run the job.
+    """
+
+    name: str
+    module: str
+    probe: str
+    price: Price
+    refuses: Callable[[Job], str | None] = _anything
+    compares: tuple[str, ...] = ("steps", "mean_ttft", "mean_e2e")
+    tolerance: float = 1e-9
+    like: str = "serq vllm"
+    ours: bool = False
