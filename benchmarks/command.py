@@ -125,13 +125,16 @@ class Comparison:
             alike = self._of_ours(peer.like, peer.price)
         except RunFailedError as error:
             return Row(job.workload, peer.name, kind, note=f"failed: {error}")
-        differing = disagreements(peer, alike.outcome, figures.outcome)
+        differing = disagreements(peer, job, alike.outcome, figures.outcome)
+        own = peer.own_rules(job)
+        notes = [] if own is None else [f"{own.what}; agrees where within {own.tolerance:g}"]
+        notes += map(str, differing)
         return Row(
             job.workload, peer.name, kind, figures,
             ratio_run=figures.run_cpu / baseline.run_cpu,
             ratio_process=figures.process_cpu / baseline.process_cpu,
             agrees=None if figures is alike else not differing,
-            note="; ".join(map(str, differing)),
+            note="; ".join(notes),
         )  # fmt: skip
 
     def _of_ours(self, name: str, price: Price) -> Figures:

@@ -54,6 +54,7 @@ class Job:
     timed: str
     mooncake: str
     shares_prefixes: bool = False
+    preempts: bool = False
 
     def priced(self, price: Price) -> Job:
         """The same with another price."""

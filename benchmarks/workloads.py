@@ -33,6 +33,7 @@ class Workload:
     engine: Engine = field(default_factory=Engine)
     trace: str | None = None
     shares_prefixes: bool = False
+    preempts: bool = False
 
     def scaled(self, factor: float) -> int:
         """How many requests a part of the workload has; never less than 40."""
@@ -46,7 +47,7 @@ class Workload:
         rows = stand_in if self.stands_in(traces) else self.rows
         job = Job(
             self.name, count, self.engine, AFFINE, str(folder / "requests.csv"), str(folder / "timed.csv"),
-            str(folder / "mooncake.jsonl"), self.shares_prefixes,
+            str(folder / "mooncake.jsonl"), self.shares_prefixes, self.preempts,
         )  # fmt: skip
         written = 0
         with (
@@ -157,7 +158,8 @@ WORKLOADS = (
     ),
     Workload(
         "kv-tight", "64 running, too few blocks: preemptions", 1_000,
-        random_requests(0.05, (64, 512), (256, 768)), Engine(max_num_seqs=64, num_gpu_blocks=2_000),
+        random_requests(0.05, (64, 512), (256, 768)),
+        Engine(max_num_seqs=64, num_gpu_blocks=2_000), preempts=True,
     ),
     Workload(
         "replicas-8", "the first 5,000 eight times as fast, 8 replicas in turn", 5_000, azure(speed=8),

@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from benchmarks.jobs import Job, Price
 
 
-def _anything(job: Job) -> str | None:
-    return None
+def _nothing(job: Job) -> None:
+    """Of no job anything is to be said."""
+
+
+@dataclass(frozen=True)
+class OwnRules:
+    """Where a peer does not follow vLLM: what differs, and how far results may be apart, relatively."""
+
+    what: str
+    tolerance: float
 
 
 @dataclass(frozen=True)
@@ -20,15 +28,16 @@ class Peer:
     ``probe``, a statement, succeeds. ``price`` is the price that it is given. ``refuses`` says why it cannot
     run a job, or why running it would say nothing; None: it can. ``compares`` names the outcomes that must
     agree with ours and ``tolerance`` how closely, relatively; ``like`` names the one of ours that models the
-    same, where it can run the job.
+    same, where it can run the job. ``own_rules`` says of a job where the peer goes its own way.
     """
 
     name: str
     module: str
     probe: str
     price: Price
-    refuses: Callable[[Job], str | None] = _anything
+    refuses: Callable[[Job], str | None] = _nothing
     compares: tuple[str, ...] = ("steps", "mean_ttft", "mean_e2e")
     tolerance: float = 1e-9
     like: str = "serq vllm"
+    own_rules: Callable[[Job], OwnRules | None] = _nothing
     ours: bool = False

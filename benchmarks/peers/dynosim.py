@@ -5,7 +5,16 @@ from __future__ import annotations
 from time import perf_counter, process_time
 
 from benchmarks.jobs import FIXED, Job, Outcome
-from benchmarks.peers.base import Peer
+from benchmarks.peers.base import OwnRules, Peer
+
+
+def _own_rules(job: Job) -> OwnRules | None:
+    if job.preempts:
+        return OwnRules("its preemptions follow rules of their own", 1e-3)
+    if job.shares_prefixes:
+        return OwnRules("its prefix cache follows rules of its own", 1e-3)
+    return None
+
 
 PEER = Peer(
     "DynoSim",
@@ -15,6 +24,7 @@ PEER = Peer(
     compares=("mean_ttft", "mean_e2e"),
     tolerance=1e-6,
     like="serq step",
+    own_rules=_own_rules,
 )
 """It counts time in float milliseconds and does not tell how many steps it took.
 
@@ -31,7 +41,7 @@ def run(job: Job) -> Outcome:
     arguments = {
         "engine": {
             "backend": "vllm",
-            "num_gpu_blocks": engine.num_gpu_blocks,
+            "num_gpu_blocks": engine.num_gpu_blocks - 1,
             "block_size": engine.block_size,
             "max_num_seqs": engine.max_num_seqs,
             "max_num_batched_tokens": engine.max_num_batched_tokens,

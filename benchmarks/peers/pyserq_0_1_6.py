@@ -41,7 +41,7 @@ fn main() {{
     scheduler {{
       advance running;
       admit waiting while (running.preempted == 0)
-        taking seqs (1), kv (min(request.known, {hit}budget_left(E))) {keep};
+        taking seqs (1), kv (min(request.known, {hit}budget_left(E))) reserve (request.known) {keep};
     }}
     worker {{ forward ({price.base!r} + {price.per_token!r} * batch.tokens); }}
   }}

@@ -29,7 +29,7 @@ session {{
   {choose}
   set sent = now;
   set known = new;
-  hold seqs{member} (1), kv{member} (min({known})) {reuse} {{
+  hold seqs{member} (1), kv{member} (min({known})) reserve (max(known, computed + 1)) {reuse} {{
     set known = max(known, computed + 1);
     prefill{" on engine" + member if member else ""} known {cached} growing kv{member};
     branch (known == new) {{ observe ttft = now - sent; }}

@@ -12,12 +12,13 @@ import pytest
 
 from benchmarks import command
 from benchmarks.agreement import disagreements
-from benchmarks.jobs import Engine, Job, Outcome
+from benchmarks.jobs import AFFINE, Engine, Job, Outcome
 from benchmarks.measure import RunFailedError, find_python, measure, summarise
 from benchmarks.peers import all_peers
 from benchmarks.workloads import WORKLOADS, Workload, evenly
 
 OURS, STEP, *PEERS = all_peers()
+JOB = Job("one", 10, Engine(), AFFINE, "", "", "")
 OUTCOME = Outcome(run_cpu=1.0, run_wall=1.0, requests=10, steps=100, mean_ttft=0.5, mean_e2e=2.0)
 
 
@@ -67,15 +68,23 @@ def test_replicas_get_requests_in_turn(tmp_path: Path) -> None:
 
 def test_what_differs_is_named() -> None:
     peer = PEERS[0]
-    assert disagreements(peer, OUTCOME, OUTCOME) == []
-    (step,) = disagreements(peer, OUTCOME, replace(OUTCOME, steps=101))
+    assert disagreements(peer, JOB, OUTCOME, OUTCOME) == []
+    (step,) = disagreements(peer, JOB, OUTCOME, replace(OUTCOME, steps=101))
     assert str(step) == "steps 101, ours 100"
-    assert disagreements(peer, OUTCOME, replace(OUTCOME, mean_ttft=0.5 * (1 + 1e-8)))
-    assert not disagreements(peer, OUTCOME, replace(OUTCOME, mean_ttft=0.5 * (1 + 1e-12)))
-    assert not disagreements(peer, OUTCOME, replace(OUTCOME, steps=None)), (
+    assert disagreements(peer, JOB, OUTCOME, replace(OUTCOME, mean_ttft=0.5 * (1 + 1e-8)))
+    assert not disagreements(peer, JOB, OUTCOME, replace(OUTCOME, mean_ttft=0.5 * (1 + 1e-12)))
+    assert not disagreements(peer, JOB, OUTCOME, replace(OUTCOME, steps=None)), (
         "what a peer does not say is not compared"
     )
-    assert disagreements(peer, OUTCOME, replace(OUTCOME, requests=9))
+    assert disagreements(peer, JOB, OUTCOME, replace(OUTCOME, requests=9))
+
+
+def test_rules_of_its_own_loosen_a_comparison_only_where_they_matter() -> None:
+    dynosim = next(peer for peer in PEERS if peer.name == "DynoSim")
+    near = replace(OUTCOME, steps=None, mean_ttft=0.5001)
+    assert disagreements(dynosim, JOB, OUTCOME, near)
+    assert not disagreements(dynosim, replace(JOB, preempts=True), OUTCOME, near)
+    assert disagreements(dynosim, replace(JOB, preempts=True), OUTCOME, replace(near, mean_ttft=0.501))
 
 
 def test_a_disagreement_fails_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
