@@ -35,7 +35,17 @@ ROOFLINE: Final = ExecutorKind(
     prices_totals=True,
 )
 
+TABLE: Final = ExecutorKind(
+    "table",
+    "measured latencies of operators, interpolated between measured points",
+    option_table(
+        EngineOption("tables", "text", None, "the folder of the tables", "", required=True),
+        EngineOption("extrapolation", "word", "linear", "what is done beyond the measured range", "",
+                     words=("error", "nearest", "linear")),
+    ),
+)  # fmt: skip
+
 EXECUTOR_KINDS: Final[Mapping[str, ExecutorKind]] = MappingProxyType(
-    {kind.name: kind for kind in (ROOFLINE,)}
+    {kind.name: kind for kind in (ROOFLINE, TABLE)}
 )
 """Kind of an executor -> what it is and what it takes."""

@@ -20,7 +20,10 @@ from serq.ir.serving import Executor as DeclaredExecutor
 from serq.kernels.executor import BatchTotals, Executor
 from serq.source import Diagnostic
 
-FACTORIES: Final[Mapping[str, str]] = {"roofline": "serq.kernels.roofline.factory:build"}
+FACTORIES: Final[Mapping[str, str]] = {
+    "roofline": "serq.kernels.roofline.factory:build",
+    "table": "serq.kernels.tables.factory:build",
+}
 """Kind -> module and function of its factory."""
 
 Rule = Callable[[BatchTotals], float]
