@@ -195,7 +195,7 @@ LAYOUT_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
 })  # fmt: skip
 """Layout of steps on the device -> its options."""
 
-CONNECTOR_OPTIONS: Final = ("over", "work", "latency", "fail", "late", "offload_blocks")
+CONNECTOR_OPTIONS: Final = ("over", "work", "latency", "fail", "late", "offload_blocks", "release_after")
 
 OPTION_FAMILIES: Final = ("cost", "group", "layout", "speculative", "waiting")
 """Options of a stage that are written in a form of their own."""

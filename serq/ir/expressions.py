@@ -72,7 +72,7 @@ StageFunction = Literal[
 """Live reads of a stage; the last three are of `vllm` stages only."""
 RequestMetric = Literal[
     "ttft", "tpot", "itl", "e2e", "queue_time", "sent", "first_token", "last_token",
-    "prompt_tokens", "cached_tokens", "generated", "preempted",
+    "kv_ready", "prompt_tokens", "cached_tokens", "fetched_tokens", "generated", "preempted",
     "stopped", "aborted", "failed", "recomputed", "rejected",
 ]  # fmt: skip
 

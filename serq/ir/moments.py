@@ -41,9 +41,7 @@ class Moment(Enum):
     SERVE_KEY = Rights("a key of `serve by`", hidden=False, draws=False)
     SERVE_ONLY = Rights("the condition of `serve only`", hidden=False, draws=False)
     ENGINE_COST = Rights("the `cost` of a vllm stage", attributes=False, hidden=False)
-    EXECUTOR = Rights(
-        "a rule of an executor", attributes=False, hidden=False, draws=False, live=False
-    )
+    EXECUTOR = Rights("a rule of an executor", attributes=False, hidden=False, draws=False, live=False)
     WAITING_KEY = Rights("a key of `waiting by`", attributes=False, hidden=False, draws=False)
     PROMPT = Rights("the prompt of a request", hidden=False)
     TERMS = Rights("a clause of a request that its engine reads", hidden=False)

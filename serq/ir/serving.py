@@ -157,6 +157,8 @@ class Request(Statement, frozen=True, tag="request"):
     min_tokens: Expr | None = None
     job: Expr | None = None
     immediate: Expr | None = None
+    skip_reading_prefix_cache: Expr | None = None
+    """1: it looks nothing up in the prefix cache, and is cached all the same (S-070)."""
     accept: tuple[Expr, ...] = ()
     """The chance that draft i is taken, given those before it; empty: the engine's own."""
 
@@ -171,6 +173,9 @@ class Connector(Node, frozen=True, tag="connector"):
     fail: Expr | None = None
     late: Expr | None = None
     offload_blocks: int = 0
+    """Blocks in host memory, at every engine, for the offloads of `scheduler recompute`."""
+    release_after: float = 480.0
+    """Seconds after which blocks that nobody fetches are given up by the engine that keeps them."""
 
 
 class Gauge(Node, frozen=True, tag="gauge"):

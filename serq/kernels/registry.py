@@ -104,8 +104,10 @@ class ExecutorOptions:
     def fault(self, message: str, help: str | None = None) -> RunError:
         """The error that this executor cannot be built, for the caller to raise."""
         owner = f"executor `{self.name}`"
-        diagnostic = None if help is None else Diagnostic(
-            "executor-options", "no step can be priced", owner=owner, help=help
+        diagnostic = (
+            None
+            if help is None
+            else Diagnostic("executor-options", "no step can be priced", owner=owner, help=help)
         )
         return RunError(f"{owner}: {message}", code="executor-options", diagnostic=diagnostic)
 

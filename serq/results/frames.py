@@ -93,6 +93,7 @@ def request_frame(records: Records) -> DataFrame:
         "finish": table.finish,
         "prompt_tokens": table.prompt_tokens,
         "cached_tokens": table.cached_tokens,
+        "fetched_tokens": table.fetched_tokens,
         "generated": table.generated,
         "preemptions": table.preemptions,
         "finish_reason": [FINISH_REASONS[place] for place in table.finish_reason],

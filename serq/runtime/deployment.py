@@ -20,7 +20,8 @@ from serq.runtime.hold_queue import ChangingKeyQueue, FixedKeyQueue, HoldQueue
 from serq.runtime.pool import Pool, SpillPlan
 from serq.runtime.pricing import PRICED_TOTALS, Pricing
 from serq.runtime.random import DrawStream, RandomSource
-from serq.runtime.serving.assembly import EngineAssembly, check_connectors
+from serq.runtime.serving.assembly import EngineAssembly
+from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.session import Session
 from serq.runtime.stage import BatchingStage, Stage
 from serq.runtime.stations import DelayStation, FifoStation, SharedStation, Station
@@ -49,9 +50,10 @@ class Deployment:
         self._world = world
         self._random = random
         program = model.program
-        check_connectors(program)
         self.pricing = Pricing(program, functions, folder)
-        self.serving = EngineAssembly(program, world, functions, self.pricing, keep_rows=keep_rows)
+        self.serving = EngineAssembly(
+            program, world, functions, self.pricing, self._links(functions), keep_rows=keep_rows
+        )
         self.pools = {
             pool.name: tuple(self._pool(pool, i) for i in range(pool.count)) for pool in program.pools
         }
@@ -66,6 +68,16 @@ class Deployment:
         self._set_reactions()
         for pool in program.pools:
             self._wire(pool)
+
+    def _links(self, functions: Functions) -> dict[str, TransferLink]:
+        """What the connectors of the program take, by name."""
+        clock, names = self._world.clock, self._model.connectors
+        return {
+            connector.name: TransferLink(
+                connector, names[connector.name], functions, clock, self._random.connector(connector.name)
+            )
+            for connector in self._model.program.connectors
+        }
 
     def members(self) -> Iterator[Stage]:
         """All stage members in the order of declaration."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Literal
 
-from serq.runtime.clock import Clock, Ticket
+from serq.runtime.clock import Action, Clock, Ticket
 from serq.runtime.stage import Stage, Waker
 
 if TYPE_CHECKING:
@@ -17,12 +17,18 @@ Policy = Literal["maxmin", "bottleneck"]
 class Flow:
     """One job on all ``stages`` at once: it starts, progresses and ends everywhere together."""
 
-    __slots__ = ("joined", "rate", "remaining", "session", "stages")
+    __slots__ = ("done", "joined", "rate", "remaining", "session", "stages")
 
     def __init__(
-        self, session: Session | None, work: float, stages: tuple[FlowStage, ...], joined: float
+        self,
+        session: Session | None,
+        work: float,
+        stages: tuple[FlowStage, ...],
+        joined: float,
+        done: Action | None,
     ) -> None:
         self.session = session
+        self.done = done
         self.remaining = work
         self.stages = stages
         self.rate = 0.0
@@ -40,9 +46,9 @@ class FlowStage(Stage):
         self._network = network
         network.stages.append(self)
 
-    def start(self, session: Session | None, work: float) -> None:
-        """A flow over this stage alone."""
-        self._network.start(session, work, (self,))
+    def start(self, session: Session | None, work: float, done: Action | None = None) -> None:
+        """A flow over this stage alone; when it has ended its session goes on, or ``done`` is called."""
+        self._network.start(session, work, (self,), done)
 
     def occupancy(self) -> float:
         """The share of the capacity that is used (R-B-062)."""
@@ -85,9 +91,15 @@ class FlowNetwork:
         self.changed = False
         """Whether :meth:`plan` is due."""
 
-    def start(self, session: Session | None, work: float, stages: tuple[FlowStage, ...]) -> None:
+    def start(
+        self,
+        session: Session | None,
+        work: float,
+        stages: tuple[FlowStage, ...],
+        done: Action | None = None,
+    ) -> None:
         """A flow of ``work`` > 0 joins all ``stages``."""
-        flow = Flow(session, work, stages, self._clock.now)
+        flow = Flow(session, work, stages, self._clock.now, done)
         self._advance()
         self._flows[flow] = None
         for stage in stages:
@@ -137,6 +149,8 @@ class FlowNetwork:
         self.changed = True
         if flow.session is not None:
             self._host.wake(flow.session)
+        elif flow.done is not None:
+            flow.done()
 
     def plan(self) -> None:
         """Flows came or went: set all rates anew, and plan the flow that ends next.

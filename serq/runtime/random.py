@@ -50,6 +50,8 @@ class Purpose(IntEnum):
     """Draws of eviction keys and spill expressions [pool name, member]."""
     REQUEST = 7
     """Which drafts of a request are accepted [session, number of the request in it]."""
+    CONNECTOR = 8
+    """Draws of a connector's expressions [connector name]."""
 
 
 def _mix(word: int) -> int:
@@ -197,6 +199,10 @@ class RandomSource:
     def stage(self, name: str, member: int) -> DrawStream:
         """The draws of a stage's own expressions."""
         return self._stream(Purpose.STAGE, _number(name), member)
+
+    def connector(self, name: str) -> DrawStream:
+        """The draws of a connector's own expressions."""
+        return self._stream(Purpose.CONNECTOR, _number(name))
 
     def pool(self, name: str, member: int) -> DrawStream:
         """The draws of a pool's own expressions."""

@@ -51,6 +51,8 @@ class RequestTable:
     finish: array[float] = field(default_factory=_doubles)
     prompt_tokens: array[int] = field(default_factory=_integers)
     cached_tokens: array[int] = field(default_factory=_integers)
+    fetched_tokens: array[int] = field(default_factory=_integers)
+    """Those fetched from another engine; a load that failed is counted, too."""
     generated: array[int] = field(default_factory=_integers)
     preemptions: array[int] = field(default_factory=_integers)
     finish_reason: array[int] = field(default_factory=_integers)
@@ -71,6 +73,7 @@ class RequestTable:
             (self.engine, engine),
             (self.prompt_tokens, prompt_tokens),
             (self.cached_tokens, 0),
+            (self.fetched_tokens, 0),
             (self.generated, 0),
             (self.preemptions, 0),
             (self.finish_reason, 0),

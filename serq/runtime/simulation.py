@@ -8,6 +8,8 @@ from pathlib import Path
 
 from serq.errors import InterruptedRunError, RunError
 from serq.ir import nodes
+from serq.ir.serving import FetchedFrom
+from serq.ir.walk import descendants
 from serq.runtime.clock import Clock
 from serq.runtime.codegen.model import Model, model_of
 from serq.runtime.deployment import Deployment
@@ -84,6 +86,12 @@ def _turn_number(value: float) -> float:
     return float(int(min(value, _LARGEST_TURN))) if value >= 1.0 else 0.0
 
 
+def _fetched(program: nodes.Program) -> frozenset[tuple[str, str]]:
+    """The handles whose KV some request fetches, each with the connector."""
+    fetches = (node for node in descendants(program) if isinstance(node, FetchedFrom))
+    return frozenset((node.handle, node.connector) for node in fetches)
+
+
 def _horizon(value: float | None) -> float:
     if value is None or not 0.0 < value < inf:
         raise RunError("a run needs a finite, positive horizon", code="no-horizon")
@@ -138,7 +146,7 @@ class Simulation:
         self._gauges = [
             Gauge(gauge.name, functions[f"gauge_{number}"]) for number, gauge in enumerate(program.gauges)
         ]
-        gateway = Gateway(self.clock, self._world.wake, random)
+        gateway = Gateway(self.clock, self._world.wake, random, _fetched(program))
         functions.update(
             {self.model.pools[name]: members for name, members in self._deployment.pools.items()},
             **{self.model.stages[name]: members for name, members in self._deployment.stages.items()},

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from serq.runtime.clock import Ticket
+from serq.runtime.clock import Action, Ticket
 from serq.runtime.stage import Stage, Waker
 
 if TYPE_CHECKING:
@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 
 class Job:
-    """Work of a session at a station; nobody's where a pool spills over it."""
+    """Work of a session at a station; nobody's where a pool spills over it or KV moves."""
 
-    __slots__ = ("finish", "joined", "order", "session", "started", "ticket", "work")
+    __slots__ = ("done", "finish", "joined", "order", "session", "started", "ticket", "work")
 
-    def __init__(self, session: Session | None, work: float, joined: float, order: int) -> None:
+    def __init__(
+        self, session: Session | None, work: float, joined: float, order: int, done: Action | None
+    ) -> None:
         self.session = session
+        self.done = done
         self.work = work
         self.joined = joined
         self.order = order
@@ -41,12 +44,12 @@ class Station(Stage):
         self._of_session: dict[Session, Job] = {}
         self._started = 0
 
-    def start(self, session: Session | None, work: float) -> None:
-        """A job of ``work`` > 0 joins; its session, if it has one, goes on when it is done."""
+    def start(self, session: Session | None, work: float, done: Action | None = None) -> None:
+        """A job of ``work`` > 0 joins; when it is done its session goes on, or ``done`` is called."""
         now = self._clock.now
         self.account(now)
         self._started += 1
-        job = Job(session, work, now, self._started)
+        job = Job(session, work, now, self._started, done)
         self.number += 1
         self.jobs[job] = None
         if session is not None:
@@ -76,6 +79,8 @@ class Station(Stage):
         self._left(job)
         if job.session is not None:
             self._host.wake(job.session)
+        elif job.done is not None:
+            job.done()
 
     def _join(self, job: Job) -> None:
         """``job`` is there now."""

@@ -13,7 +13,14 @@ from serq.ir.engine_options import CONNECTOR_OPTIONS, EngineOption
 from serq.ir.moments import Moment
 from serq.source import Diagnostic
 
-_OFFLOAD = EngineOption("offload_blocks", "count", 0, "room for offloads; 0 refuses them", "V-036", 0)
+_NUMBERS = {
+    "offload_blocks": EngineOption(
+        "offload_blocks", "count", 0, "room for offloads; 0 refuses them", "V-045", 0
+    ),
+    "release_after": EngineOption(
+        "release_after", "number", 480.0, "seconds that blocks are kept for nobody", "S-135", 0
+    ),
+}
 
 
 class Connectors:
@@ -50,8 +57,8 @@ class Connectors:
 
     def _option(self, setting: ast.Setting) -> Any:
         name = setting.name.text
-        if name == "offload_blocks":
-            return self._settings.value(setting, _OFFLOAD)
+        if name in _NUMBERS:
+            return self._settings.value(setting, _NUMBERS[name])
         value = self._settings.single(setting)
         if name == "over":
             if not isinstance(value, ast.Name | ast.Reference):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _ARITIES = {
     **dict.fromkeys(("class", "priority", "max_tokens", "min_tokens", "job", "immediate", "abort after"), 1),
+    "skip_reading_prefix_cache": 1,
     "prefix": 2,
 }
 """Clause -> how many values it takes; `accept` takes any number."""

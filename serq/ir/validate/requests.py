@@ -53,7 +53,7 @@ class Requests:
 
     def _clauses(self, node: Request) -> None:
         read = (node.label, node.priority, node.max_tokens, node.min_tokens, node.job, node.immediate)
-        for value in read:
+        for value in (*read, node.skip_reading_prefix_cache):
             self._expressions.check(value, Moment.TERMS)
         self._whole(node.priority, "`priority`", None)
         self._whole(node.max_tokens, "`max_tokens`", 1)

@@ -14,13 +14,16 @@ from serq.ir.engine_options import (
     EngineOption,
 )
 from serq.ir.executor_options import EXECUTOR_KINDS
+from serq.ir.fold import constant
 from serq.ir.moments import Moment
-from serq.ir.nodes import Node, ProcessorSharing, Stage, Step
+from serq.ir.nodes import Node, Stage, Step
+from serq.ir.printer import number
 from serq.ir.serving import Connector, KVCacheGroup, Layout, Speculative, Via, Vllm, Waiting
 from serq.ir.validate.executors import check_executor
 from serq.ir.validate.expressions import Expressions
 from serq.ir.validate.index import Index
 from serq.ir.validate.problem import Findings
+from serq.ir.validate.roles import check_role
 
 
 class Engines:
@@ -68,6 +71,7 @@ class Engines:
         for name, option in ENGINE_OPTIONS.items():
             self._option(engine, name, option)
         self._combinations(stage, engine)
+        check_role(engine, self._findings)
         for group in engine.groups:
             self._group(group)
         if engine.speculative is not None:
@@ -199,15 +203,24 @@ class Engines:
         self._expressions.reference(connector.over, Moment.CONNECTOR)
         for part in (connector.work, connector.latency, connector.fail, connector.late):
             check(part, Moment.CONNECTOR)
+        for name in ("latency", "late"):
+            self._duration(connector, name)
         if connector.offload_blocks < 0:
             message = f"`offload_blocks` must be at least 0, not {connector.offload_blocks}"
             self._findings.error("E433", message, connector, "offload_blocks")
+        if not connector.release_after >= 0:
+            message = f"`release_after` must be at least 0, not {connector.release_after:g}"
+            self._findings.error("E433", message, connector, "release_after")
         target = self._index.stages.get(connector.over.name)
-        if target is not None and not isinstance(target.kind, ProcessorSharing) and is_engine(target):
+        if target is not None and isinstance(target.kind, Vllm | Step):
             message = f"a transfer cannot run over `{target.name}`, which is an engine"
-            self._findings.error("E434", message, connector.over)
+            help_ = "a transfer is work at a `fifo`, `ps` or `delay` stage"
+            self._findings.error("E434", message, connector.over, help=help_)
 
-
-def is_engine(stage: Stage) -> bool:
-    """Whether a stage serves requests and not work."""
-    return isinstance(stage.kind, Vllm)
+    def _duration(self, connector: Connector, name: str) -> None:
+        """A constant delay is an amount; others are looked at when they have a value."""
+        value = getattr(connector, name)
+        seconds = None if value is None else constant(value)
+        if seconds is not None and not seconds >= 0:
+            message = f"`{name}` must not be negative or NaN, and this is {number(seconds)}"
+            self._findings.error("E412", message, connector, name)

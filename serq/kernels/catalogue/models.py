@@ -57,11 +57,7 @@ class ModelShape:
     @property
     def gdn_projection_width(self) -> int:
         """Outputs of the input projections of a Gated DeltaNet layer: conv channels, gate z, a and b."""
-        return (
-            self.gdn_conv_channels
-            + self.gdn_value_heads * self.gdn_value_dim
-            + 2 * self.gdn_value_heads
-        )
+        return self.gdn_conv_channels + self.gdn_value_heads * self.gdn_value_dim + 2 * self.gdn_value_heads
 
     @property
     def attention_weights(self) -> int:

@@ -75,5 +75,5 @@ def _check_alive(request: Request) -> None:
             "RuntimeError",
             f"Invalid request status: {request.status.name}",
             f"Request {request.request_id} was aborted after it had been chosen for admission, and the queue "
-            "kept the choice (V-034); keeps_removed_peek = false models an engine without this.",
+            "kept the choice (V-034); `fixed true` models an engine without this.",
         )

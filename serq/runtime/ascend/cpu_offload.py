@@ -45,6 +45,14 @@ class CPUOffloadConnector:
         self._stores.append(request.request_id)
         return True
 
+    def holds(self, request: Request) -> bool:
+        """Whether something of ``request`` is kept, stored already or not."""
+        return request.request_id in self._held
+
+    def stored_tokens(self, request: Request) -> int:
+        """Tokens kept of ``request``, which must be held."""
+        return self._held[request.request_id].num_tokens
+
     def get_num_new_matched_tokens(
         self, request: Request, num_computed_tokens: int
     ) -> tuple[int | None, bool]:

@@ -12,4 +12,10 @@ class UpstreamCrashError(RunError):
         self.upstream_type = upstream_type
         self.upstream_message = upstream_message
         said = f": {upstream_message}" if upstream_message else ""
-        super().__init__(f"the engine dies, as vllm-ascend would ({upstream_type}{said}). {why}")
+        message = f"the engine dies, as vllm-ascend would ({upstream_type}{said}). {why}"
+        super().__init__(message, code="upstream-defect")
+
+    def at(self, engine: str) -> UpstreamCrashError:
+        """The same, naming the engine that dies."""
+        self.message = f"`{engine}`: {self.message}"
+        return self

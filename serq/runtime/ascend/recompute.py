@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from serq.runtime.ascend.defects import UpstreamCrashError
+from serq.runtime.vllm.config import EngineConfig
+from serq.runtime.vllm.connector import KVConnector
 from serq.runtime.vllm.request import Request, RequestStatus, Time
 from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_base import FormingStep
@@ -40,12 +42,20 @@ class RecomputeScheduler(VllmScheduler):
     """Offloads or ends the last running request where the base scheduler would preempt it (V-038).
 
     Its walk is a copy of an earlier one, which lacks some rules of the base (V-042).
+
+    ``fixed`` models it without its known defect: tokens in flight of an offloaded request are stale (V-048).
     """
 
     skips_at_max_model_len = True
     pads_speculation = False
     guards_stale_output = False
     keeps_partial_tail = False
+
+    def __init__(
+        self, config: EngineConfig, connector: KVConnector | None = None, *, fixed: bool = False
+    ) -> None:
+        super().__init__(config, connector)
+        self._fixed = self.guards_stale_output = fixed
 
     recomputed: list[Request]
     """Requests ended as recomputed by the step formed last."""
@@ -96,7 +106,7 @@ class RecomputeScheduler(VllmScheduler):
     def _settle_placeholders(
         self, request: Request, num_new_tokens: int, is_stale: bool, was_running: bool
     ) -> None:
-        super()._settle_placeholders(request, num_new_tokens, False, was_running)
+        super()._settle_placeholders(request, num_new_tokens, is_stale and self._fixed, was_running)
         if request.num_output_placeholders < 0:
             raise UpstreamCrashError(
                 "AssertionError",

@@ -38,6 +38,11 @@ _ENTRY: Final = Scope(
 _WAITING: Final = Scope(
     parameters=("s", "hold"), variables={"waited": "(clock.now - hold.joined)"}, session="s"
 )
+_TRANSFER: Final = Scope(
+    parameters=("transfer", "draws"),
+    variables={"tokens": "transfer.tokens", "blocks": "transfer.blocks"},
+    draws="draws",
+)
 _CAPACITY: Final = Scope(parameters=("present", "draws"), variables={"present": "present"}, draws="draws")
 _BUDGET: Final = Scope(
     parameters=("totals", "draws"), variables={name: f"totals.{name}" for name in _TOTALS}, draws="draws"
@@ -102,6 +107,10 @@ class Model:
         self.stages = {
             stage.name: identifier("stage", stage.name, i) for i, stage in enumerate(program.stages)
         }
+        self.connectors = {
+            connector.name: identifier("connector", connector.name, i)
+            for i, connector in enumerate(program.connectors)
+        }
         counts = {f"pool {pool.name}": pool.count for pool in program.pools}
         counts |= {f"stage {stage.name}": stage.count for stage in program.stages}
         expressions = Expressions(Names(self.attributes, self.pools, self.stages, counts))
@@ -156,6 +165,8 @@ def _functions(program: nodes.Program, expressions: Expressions, model: Model) -
         yield from _pool_functions(pool, expressions, model.pools[pool.name])
     for stage in program.stages:
         yield from _stage_functions(stage, expressions, model.stages[stage.name])
+    for connector in program.connectors:
+        yield from _connector_functions(connector, expressions, model.connectors[connector.name])
     for number, gauge in enumerate(program.gauges):
         yield f"gauge `{gauge.name}`", f"gauge_{number}", "", expressions.value(gauge.value, _GAUGE)
     for number, executor in enumerate(program.executors):
@@ -197,6 +208,18 @@ def _stage_functions(stage: nodes.Stage, expressions: Expressions, name: str) ->
             yield f"{owner}, waiting", f"waiting_key_{name}", "request", value
     if isinstance(kind, nodes.Step):
         yield from _step_functions(kind, expressions, name, owner)
+
+
+def _connector_functions(
+    connector: nodes.Connector, expressions: Expressions, name: str
+) -> Iterator[Definition]:
+    owner, parameters = f"connector `{connector.name}`", ", ".join(_TRANSFER.parameters)
+    stage = expressions.stage(connector.over, _TRANSFER)
+    yield f"{owner}, over", f"over_{name}", parameters, stage
+    for option in ("work", "latency", "fail", "late"):
+        expr = getattr(connector, option)
+        if expr is not None:
+            yield f"{owner}, {option}", f"{option}_{name}", parameters, expressions.value(expr, _TRANSFER)
 
 
 def _step_functions(

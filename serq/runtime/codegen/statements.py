@@ -171,12 +171,14 @@ class Statements:
         terms = [repr(node.handle), value(node.prompt_tokens, SESSION), value(node.output_tokens, SESSION)]
         if node.follows is not None:
             terms.append(f"follows={node.follows!r}")
+        if node.fetched is not None:
+            terms.append(f"source={node.fetched.handle!r}")
         if node.traced:
             terms.append("traced=True")
         if node.prefix is not None:
             text_, tokens = node.prefix.text, node.prefix.tokens
             terms.append(f"prefix=({value(text_, SESSION)}, {value(tokens, SESSION)})")
-        for clause in ("abort_after", "label", "priority", "max_tokens", "min_tokens", "job", "immediate"):
+        for clause in _CLAUSES:
             expr = getattr(node, clause)
             if expr is not None:
                 terms.append(f"{clause}={value(expr, SESSION)}")
@@ -252,6 +254,12 @@ def _size(block: nodes.Block) -> int:
                 total += _size(body)
     return total
 
+
+_CLAUSES: Final = (
+    *("abort_after", "label", "priority", "max_tokens", "min_tokens", "job", "immediate"),
+    "skip_reading_prefix_cache",
+)
+"""Clauses of a request that have one value, under the names of the IR and of `RequestTerms`."""
 
 _TRANSLATORS: Final[Mapping[type, Callable[..., None]]] = {
     nodes.Set: Statements._plain,

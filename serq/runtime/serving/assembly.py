@@ -13,11 +13,13 @@ from serq.runtime.pricing import MeteredExecutor, Pricing
 from serq.runtime.random import DrawStream
 from serq.runtime.request_records import EngineRow, RequestTable
 from serq.runtime.serving.engine import EngineParts, ExpressionPrice, VllmEngine
+from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog
 from serq.runtime.serving.layouts import StepLayoutEngine, layout_engine
 from serq.runtime.serving.options import ResolvedEngine, priced_stage, resolve
 from serq.runtime.serving.schedulers import create_scheduler
 from serq.runtime.serving.starvation import starvation_warning
+from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.stage import Waker
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.tokens import PrefixHasher
@@ -36,6 +38,7 @@ class EngineAssembly:
         host: Waker,
         functions: Mapping[str, Callable[..., Any]],
         pricing: Pricing,
+        links: Mapping[str, TransferLink],
         *,
         keep_rows: bool = False,
     ) -> None:
@@ -46,6 +49,7 @@ class EngineAssembly:
         self._functions = functions
         self._keeps_rows = keep_rows
         self._pricing = pricing
+        self._links = links
         self._hashers: dict[int, PrefixHasher] = {}
         self._notes = beyond_upstream(program)
 
@@ -64,10 +68,13 @@ class EngineAssembly:
         clock = self._host.clock
         resolved = resolve(stage.name, declared)
         key = self._functions.get(f"waiting_key_{python_name}")
-        scheduler = create_scheduler(stage.name, declared, resolved.config, lambda: clock.now, key)
+        link = None if declared.kv_connector is None else self._links[declared.kv_connector]
+        connector = None if link is None else _connector(link, resolved.config)
+        scheduler = create_scheduler(stage.name, declared, resolved.config, lambda: clock.now, key, connector)
         parts = EngineParts(
             resolved, scheduler, self._price(stage, declared, resolved, python_name, draws),
             self._hasher(resolved.config),
+            link,
         )  # fmt: skip
         pool = scheduler.kv_cache_manager.block_pool
         layout = _layout(stage.name, declared, resolved.config) if self._keeps_rows else None
@@ -92,7 +99,7 @@ class EngineAssembly:
         return ExpressionPrice(lambda totals: cost(totals, draws), reading.variables((declared.cost,)))
 
     def _hasher(self, config: EngineConfig) -> PrefixHasher | None:
-        if not config.enable_prefix_caching:
+        if not config.enable_prefix_caching and config.kv_transfer is None:
             return None
         size = config.block_sizes[1]
         return self._hashers.setdefault(size, PrefixHasher(size))
@@ -129,7 +136,7 @@ class EngineAssembly:
                     help="the first of them needs more blocks or tokens a step than the engine can give",
                 )
                 for engine in self.engines
-                if engine.stalled_reason is not None
+                if engine.is_stalled
             ]
         )
 
@@ -139,6 +146,16 @@ def _layout(name: str, declared: nodes.Vllm, config: EngineConfig) -> StepLayout
         return layout_engine(declared.layout, config)
     except ValueError as error:
         raise RunError(f"stage `{name}`: {error}", code="engine-options") from None
+
+
+def _connector(link: TransferLink, config: EngineConfig) -> EngineConnector:
+    """The scheduler's half of one engine's connector."""
+    assert config.kv_transfer is not None
+    return EngineConnector(
+        offload_blocks=link.offload_blocks,
+        block_size=config.block_sizes[0],
+        produces=config.kv_transfer.is_producer,
+    )
 
 
 def beyond_upstream(program: nodes.Program) -> list[Diagnostic]:
@@ -159,10 +176,3 @@ def beyond_upstream(program: nodes.Program) -> list[Diagnostic]:
         )
         for setting, owner in found.items()
     ]
-
-
-def check_connectors(program: nodes.Program) -> None:
-    """Raise RunError for what is declared and does not run yet."""
-    if program.connectors:
-        name = program.connectors[0].name
-        raise RunError(f"connector `{name}`: connectors do not run yet", code="not-modelled")

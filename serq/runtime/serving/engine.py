@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Set
 from dataclasses import dataclass
+from math import isnan
 
 from serq.errors import RunError
+from serq.runtime.ascend.defects import UpstreamCrashError
 from serq.runtime.faults import checked_cost
 from serq.runtime.pricing import MeteredExecutor
 from serq.runtime.request_records import EngineRow
+from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog, StepInFlight
+from serq.runtime.serving.kv_worker import KVWorker
 from serq.runtime.serving.model_output import model_output
 from serq.runtime.serving.options import ResolvedEngine
 from serq.runtime.serving.sent_request import SentRequest
 from serq.runtime.serving.step_totals import StepTotals, TotalsReader
+from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.serving.watch import check_fits, note_preemption, stalled
 from serq.runtime.session import Session
 from serq.runtime.stage import BatchingStage, Waker
@@ -25,6 +30,7 @@ from serq.runtime.vllm.engine_core import (
     EngineObserver,
     IdleReason,
     Launch,
+    Turn,
     WaitUntil,
 )
 from serq.runtime.vllm.request import Request, Time
@@ -43,12 +49,14 @@ class ExpressionPrice:
 
 @dataclass(frozen=True, slots=True)
 class EngineParts:
-    """What an engine is made of: options, scheduler, what prices its steps, whose prefixes it knows."""
+    """What an engine is made of: options, scheduler, what prices steps, whose prefixes it knows, a link."""
 
     resolved: ResolvedEngine
     scheduler: VllmScheduler
     price: ExpressionPrice | MeteredExecutor
     hasher: PrefixHasher | None
+    link: TransferLink | None = None
+    """What the transfers of its `kv_connector` take."""
 
 
 class VllmEngine(BatchingStage):
@@ -66,6 +74,9 @@ class VllmEngine(BatchingStage):
         self.hasher = parts.hasher
         self.core = EngineCore(parts.scheduler, _Aborts(self))
         self.log = log
+        self.connector = parts.resolved.connector
+        """The name of its `kv_connector`; None: it has none."""
+        self._worker = self._kv_worker(parts)
         self.stalled_reason: IdleReason | None = None
         """Why nothing can be scheduled although requests remain; None while something can."""
         self._step_price = parts.price
@@ -77,6 +88,12 @@ class VllmEngine(BatchingStage):
         self._device_free_at = 0.0
         self._awaits_step = False
         self._has_news = False
+
+    def _kv_worker(self, parts: EngineParts) -> KVWorker | None:
+        connector = parts.scheduler.connector
+        if parts.link is None or not isinstance(connector, EngineConnector):
+            return None
+        return KVWorker(connector, parts.link, parts.scheduler.kv_cache_manager, self._transfer_ended)
 
     def now(self) -> float:
         """The instant."""
@@ -100,6 +117,15 @@ class VllmEngine(BatchingStage):
         self.core.intake((AbortRequest(sent.request.request_id),))
         self._news()
 
+    def let_go(self, sent: SentRequest) -> None:
+        """The blocks that are kept of ``sent`` were fetched, or nobody will fetch them (S-135)."""
+        if self._worker is not None:
+            self._worker.let_go(sent)
+
+    def _transfer_ended(self) -> None:
+        self.core.wake()
+        self._news()
+
     def _news(self) -> None:
         self._has_news = True
         self._host.attend(self)
@@ -120,7 +146,7 @@ class VllmEngine(BatchingStage):
         self._untaken.clear()
         self.stalled_reason = None
         while True:
-            turn = self.core.turn(now)
+            turn = self._turn(now)
             if isinstance(turn, Launch):
                 self._launch(turn.step, now)
             elif isinstance(turn, WaitUntil):
@@ -130,22 +156,32 @@ class VllmEngine(BatchingStage):
                 self.stalled_reason = None if turn.reason is IdleReason.NO_REQUESTS else turn.reason
                 return
 
+    def _turn(self, now: float) -> Turn:
+        try:
+            return self.core.turn(now)
+        except UpstreamCrashError as error:
+            raise error.at(f"{self!r}") from None
+
     def _launch(self, step: SchedulerOutput, now: float) -> None:
         """Price a step that was formed and hand it to the device."""
         scheduler = self.scheduler
         start = max(now, self._device_free_at)
         prefill_tokens = 0
+        for request_id, hits in step.hits.items():
+            self._found(request_id, hits)
         for share in step.scheduled.values():
             if not share.is_decode:
                 prefill_tokens += share.num_tokens
             if share.kind != "running":
-                self._admitted(step, share.request.request_id, now)
+                self._admitted(share.request.request_id, now)
         running = len(scheduler.running)
         end = start
         if step.total_num_scheduled_tokens:
             end += self._price(step, running, prefill_tokens)
             self.iterations += 1
         self._device_free_at = end
+        if self._worker is not None:
+            self._worker.begin(start)
         free_blocks = scheduler.kv_cache_manager.block_pool.num_free_blocks
         self._steps.append(
             StepInFlight(step, now, start, end, prefill_tokens, running, scheduler.num_waiting, free_blocks)
@@ -161,17 +197,26 @@ class VllmEngine(BatchingStage):
             seconds = price.seconds(step.batch())
         return checked_cost(seconds, step.total_num_scheduled_tokens, self)
 
-    def _admitted(self, step: SchedulerOutput, request_id: str, now: float) -> None:
+    def _found(self, request_id: str, hits: tuple[int, int]) -> None:
+        """Note what was cached here and loaded from elsewhere when a request was first let in."""
         sent = self._sent.get(request_id)
         if sent is not None and sent.cached is None:
+            sent.cached, sent.fetched = hits
+
+    def _admitted(self, request_id: str, now: float) -> None:
+        sent = self._sent.get(request_id)
+        if sent is not None and isnan(sent.scheduled_time):
             sent.scheduled_time = now
-            sent.cached = sum(step.hits.get(request_id, (0, 0)))
             self.log.admitted(sent)
 
     def _await_step(self, now: float) -> bool:
-        """Whether the oldest step takes time; one without tokens is done at once."""
+        """Whether the oldest step takes time; one without tokens is done at once.
+
+        Unless somebody may hear of it: what sessions hear is an event.
+        """
         oldest = self._steps[0]
-        if oldest.end <= now and not oldest.step.total_num_scheduled_tokens:
+        tells = bool(oldest.step.recomputed) or (self._worker is not None and self._worker.has_ended)
+        if oldest.end <= now and not oldest.step.total_num_scheduled_tokens and not tells:
             self._finish(now)
             return False
         self._awaits_step = True
@@ -188,12 +233,15 @@ class VllmEngine(BatchingStage):
         done = self._steps.popleft()
         self.log.account_blocks(now)
         config, acceptance = self.resolved.config, self.resolved.acceptance
-        outputs = self.core.finish(model_output(done.step, config, acceptance, self._sent), now)
+        result = model_output(done.step, config, acceptance, self._sent)
+        reported = self._worker is not None and self._worker.report(result)
+        try:
+            outputs = self.core.finish(result, now)
+        except UpstreamCrashError as error:
+            raise error.at(f"{self!r}") from None
         self.log.step_ended(done)
-        if (
-            done.step.preempted_req_ids
-        ):  # nobody is admitted in a step that preempts, the next one may (S-044)
-            self.core.wake()
+        if done.step.preempted_req_ids or done.step.recomputed or reported:
+            self.core.wake()  # a step in which somebody gave way admits nobody, the next may (S-044, V-040)
         for share in done.step.scheduled.values():
             if not share.is_decode:
                 sent = self._sent.get(share.request.request_id)
@@ -241,9 +289,15 @@ class VllmEngine(BatchingStage):
         """The options of the engine and its figures since warm-up."""
         return self.log.row(self.resolved.options, now)
 
+    @property
+    def is_stalled(self) -> bool:
+        """Whether requests remain, none can be scheduled, and no transfer is under way."""
+        moving = self._worker is not None and self._worker.num_under_way > 0
+        return self.stalled_reason is not None and self.number > 0 and not moving
+
     def check_stall(self) -> None:
         """Raise RunError if requests remain and none can be scheduled; asked when no event is left."""
-        if self.stalled_reason is not None:
+        if self.is_stalled:
             raise stalled(f"{self!r}", list(self._sent.values()))
 
     def note_unfinished(self) -> None:

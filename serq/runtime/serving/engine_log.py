@@ -73,6 +73,7 @@ class EngineLog:
         requests.queued[sent.row] = sent.queued_time
         requests.scheduled[sent.row] = sent.scheduled_time
         requests.cached_tokens[sent.row] = sent.cached or 0
+        requests.fetched_tokens[sent.row] = sent.fetched
         self._prompt_tokens += sent.request.num_prompt_tokens
         self._cached_tokens += sent.cached or 0
 

@@ -26,6 +26,8 @@ class RequestTerms:
     new_tokens: float
     output_tokens: float
     follows: str | None = None
+    source: str | None = None
+    """`from g via c`: the handle of the request whose KV is fetched."""
     traced: bool = False
     prefix: tuple[float, float] | None = None
     abort_after: float = inf
@@ -35,21 +37,27 @@ class RequestTerms:
     min_tokens: float = 0.0
     job: float = nan
     immediate: float = 0.0
+    skip_reading_prefix_cache: float = 0.0
     accept: tuple[float, ...] = ()
 
 
 class Gateway:
-    """Sends the requests of a run's sessions. Requests are numbered in the order of sending."""
+    """Sends the requests of a run's sessions. Requests are numbered in the order of sending.
+
+    ``fetched`` are the handles that some statement fetches, each with the connector that it names.
+    """
 
     def __init__(
         self,
         clock: Clock,
         wake: Callable[[Session], None],
         random: RandomSource,
+        fetched: frozenset[tuple[str, str]] = frozenset(),
     ) -> None:
         self._clock = clock
         self._wake = wake
         self._random = random
+        self._fetched = fetched
         self._count = 0
 
     def send(self, session: Session, engine: VllmEngine, terms: RequestTerms) -> None:
@@ -101,6 +109,7 @@ class Gateway:
             *_end(number, terms),
             arrival_time=now,
             priority=_whole(terms.priority, "priority", lowest=-inf),
+            skip_reading_prefix_cache=terms.skip_reading_prefix_cache != 0.0,
             hasher=engine.hasher,
         )
         if request.num_prompt_tokens < 1:
@@ -117,9 +126,13 @@ class Gateway:
             label=terms.label,
             job=terms.job,
             immediate=terms.immediate != 0.0,
+            source=None if terms.source is None else self.read(session, terms.source),
+            offers_kv=engine.connector is not None and (terms.handle, engine.connector) in self._fetched,
         )
 
     def _prompt(self, session: Session, number: int, terms: RequestTerms) -> tuple[Piece, ...]:
+        if terms.source is not None:
+            return self._fetched_prompt(session, terms.source, terms)
         earlier = None if terms.follows is None else session.requests.get(terms.follows)
         prefix = terms.prefix
         return prompt_tokens(
@@ -129,6 +142,17 @@ class Gateway:
             prefix=None if prefix is None else (prefix[0], _whole(prefix[1], "tokens of `prefix`")),
             hash_ids=self._hash_ids(session) if terms.traced else None,
         ).runs
+
+    def _fetched_prompt(self, session: Session, handle: str, terms: RequestTerms) -> tuple[Piece, ...]:
+        """The prompt of request ``handle``; the statement says its length, too."""
+        request = self.read(session, handle).request
+        if terms.new_tokens != request.num_prompt_tokens:
+            raise RunError(
+                f"request `{terms.handle}` has a prompt of {terms.new_tokens:.10g} tokens, and that of "
+                f"`{handle}`, which it fetches, has {request.num_prompt_tokens}",
+                code="fetched-length",
+            )
+        return request.tokens.prefix(request.num_prompt_tokens)
 
     @staticmethod
     def _hash_ids(session: Session) -> array[int]:

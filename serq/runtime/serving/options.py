@@ -11,7 +11,7 @@ from serq.ir.serving import KVCacheGroup, Vllm
 from serq.kernels.registry import PricedStage
 from serq.runtime.request_records import Option
 from serq.runtime.serving.layouts import layout_text
-from serq.runtime.vllm.config import EngineConfig, SpeculativeConfig
+from serq.runtime.vllm.config import EngineConfig, KVTransferConfig, SpeculativeConfig
 from serq.runtime.vllm.kv_cache_spec import (
     ChunkedLocalAttentionSpec,
     FullAttentionSpec,
@@ -56,6 +56,7 @@ class ResolvedEngine:
     config: EngineConfig
     options: tuple[Option, ...]
     acceptance: tuple[float, ...] = ()
+    connector: str | None = None
 
 
 def resolve(name: str, declared: Vllm) -> ResolvedEngine:
@@ -71,11 +72,21 @@ def resolve(name: str, declared: Vllm) -> ResolvedEngine:
             policy="priority" if declared.waiting.kind == "priority" else "fcfs",
             groups=_groups(declared),
             speculative=speculative,
+            kv_transfer=_kv_transfer(declared),
         )
     except ValueError as error:
         raise RunError(f"stage `{name}`: {error}", code="engine-options") from None
     acceptance = () if declared.speculative is None else declared.speculative.accept
-    return ResolvedEngine(config, _listed(declared, config), acceptance)
+    return ResolvedEngine(config, _listed(declared, config), acceptance, declared.kv_connector)
+
+
+def _kv_transfer(declared: Vllm) -> KVTransferConfig | None:
+    """What the engine is to its connector. Raises ValueError for a connector without a role."""
+    if declared.kv_connector is None:
+        return None
+    if declared.kv_role is None:
+        raise ValueError("`kv_connector` needs `kv_role`")
+    return KVTransferConfig(declared.kv_role, declared.kv_load_failure_policy or "fail")
 
 
 def priced_stage(name: str, resolved: ResolvedEngine, folder: Path) -> PricedStage:
@@ -155,6 +166,9 @@ def _listed(declared: Vllm, config: EngineConfig) -> tuple[Option, ...]:
         ("groups", ", ".join(_group_text(group) for group in config.groups)),
         ("waiting", _waiting_text(declared)),
         ("scheduler", declared.scheduler or "default"),
+        ("kv_connector", declared.kv_connector),
+        ("kv_role", declared.kv_role),
+        ("kv_load_failure_policy", declared.kv_load_failure_policy or "fail"),
         ("speculative", _speculative_text(declared)),
         ("layout", layout_text(declared.layout)),
         ("v2_model_runner", bool(declared.v2_model_runner)),

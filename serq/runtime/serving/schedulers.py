@@ -9,6 +9,7 @@ from serq.errors import RunError
 from serq.ir.serving import Vllm, Waiting
 from serq.runtime.ascend.batch_job_aware import BatchJobAwareConfig
 from serq.runtime.ascend.batch_job_scheduler import BatchJobAwareScheduler
+from serq.runtime.ascend.recompute import RecomputeScheduler
 from serq.runtime.ascend.short_request_first import (
     ShortRequestFirstConfig,
     ShortRequestFirstRequestQueue,
@@ -17,12 +18,16 @@ from serq.runtime.ascend.short_request_first import (
 from serq.runtime.serving.sent_request import ServedRequest
 from serq.runtime.serving.waiting_orders import Key, KeyedRequestQueue
 from serq.runtime.vllm.config import EngineConfig
+from serq.runtime.vllm.connector import KVConnector
 from serq.runtime.vllm.request import Request
 from serq.runtime.vllm.scheduler import VllmScheduler
 
 Clock = Callable[[], float]
 
-SCHEDULERS: Final[Mapping[str, type[VllmScheduler]]] = {"default": VllmScheduler}
+SCHEDULERS: Final[Mapping[str, type[VllmScheduler]]] = {
+    "default": VllmScheduler,
+    "recompute": RecomputeScheduler,
+}
 """Schedulers that a stage can run, by the name of its option."""
 
 _WHOLE: Final = ("threshold", "max_jobs", "reserve_margin_blocks", "reserve_max_blocks",
@@ -30,7 +35,12 @@ _WHOLE: Final = ("threshold", "max_jobs", "reserve_margin_blocks", "reserve_max_
 
 
 def create_scheduler(
-    name: str, declared: Vllm, config: EngineConfig, clock: Clock, key: Key | None
+    name: str,
+    declared: Vllm,
+    config: EngineConfig,
+    clock: Clock,
+    key: Key | None,
+    connector: KVConnector | None = None,
 ) -> VllmScheduler:
     """The scheduler of stage ``name`` with its waiting queue; ``key`` gives the keys of `waiting by`.
 
@@ -41,8 +51,9 @@ def create_scheduler(
     waiting = declared.waiting
     try:
         if waiting.kind == "batch_job_aware":
-            return BatchJobAwareScheduler(config, jobs=BatchJobAwareConfig(**_job_options(waiting)))
-        scheduler = SCHEDULERS[declared.scheduler or "default"](config)
+            jobs = BatchJobAwareConfig(**_job_options(waiting))
+            return BatchJobAwareScheduler(config, connector, jobs=jobs)
+        scheduler = SCHEDULERS[declared.scheduler or "default"](config, connector)
         if waiting.kind == "short_request_first":
             lanes = ShortRequestFirstConfig(**_options(waiting, without=("fixed",)))
             scheduler.waiting = ShortRequestFirstRequestQueue(lanes, clock, is_immediate=_is_immediate)
@@ -59,8 +70,6 @@ def _check(name: str, declared: Vllm) -> None:
     scheduler = declared.scheduler or "default"
     if scheduler not in SCHEDULERS:
         raise RunError(f"stage `{name}`: `scheduler {scheduler}` does not run yet", code="not-modelled")
-    if declared.kv_connector is not None:
-        raise RunError(f"stage `{name}`: `kv_connector` does not run yet", code="not-modelled")
     if (declared.data_parallel_size or 1) > 1:
         raise RunError(f"stage `{name}`: `data_parallel_size` above 1 does not run yet", code="not-modelled")
 

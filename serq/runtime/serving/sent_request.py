@@ -47,22 +47,27 @@ class SentRequest:
         "draws",
         "end_time",
         "engine",
+        "fetched",
         "first_time",
         "futile_preemptions",
         "handle",
         "hasher",
+        "holds_kv",
         "immediate",
         "job",
         "label",
         "last_time",
+        "offers_kv",
         "position_at_preemption",
         "queued_time",
+        "ready_time",
         "reason",
         "request",
         "row",
         "scheduled_time",
         "sent_time",
         "session",
+        "source",
         "timer",
     )
 
@@ -80,6 +85,8 @@ class SentRequest:
         label: float = nan,
         job: float = nan,
         immediate: bool = False,
+        source: SentRequest | None = None,
+        offers_kv: bool = False,
     ) -> None:
         self.request = request
         self.session = session
@@ -92,9 +99,18 @@ class SentRequest:
         self.label = label
         self.job = job
         self.immediate = immediate
+        self.source = source
+        """The request whose KV its own prompt is fetched from; None: there is none, or it was fetched."""
+        self.offers_kv = offers_kv
+        """Whether the program fetches its KV from its engine."""
+        self.holds_kv = False
+        """Whether it has ended and its engine keeps its blocks."""
+        self.ready_time = nan
         self.queued_time = self.scheduled_time = self.first_time = self.last_time = self.end_time = nan
         self.cached: int | None = None
-        """Cached tokens at the first admission; None before it."""
+        """Tokens found in the cache when it was first let in, to run or to load; None before."""
+        self.fetched = 0
+        """Tokens that were to be loaded from elsewhere then."""
         self.deliveries = 0
         """Steps that brought tokens."""
         self.reason = ""
@@ -170,6 +186,10 @@ class SentRequest:
         """From the engine's taking it in to its first admission, as vLLM measures it."""
         return self.scheduled_time - self.queued_time
 
+    def kv_ready(self) -> float:
+        """When the KV that it fetches had arrived."""
+        return self.ready_time
+
     def tpot(self) -> float:
         """Time per output token after the first."""
         count = self.request.num_output_tokens
@@ -184,8 +204,12 @@ class SentRequest:
         return float(self.request.num_prompt_tokens)
 
     def cached_tokens(self) -> float:
-        """Prompt tokens found in the cache at its first admission."""
+        """Prompt tokens found in the engine's own cache when it was first let in."""
         return float(self.cached or 0)
+
+    def fetched_tokens(self) -> float:
+        """Prompt tokens fetched from another engine, or that were to be."""
+        return float(self.fetched)
 
     def generated(self) -> float:
         """Tokens that came back."""

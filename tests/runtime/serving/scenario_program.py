@@ -2,7 +2,7 @@
 
 Sessions arrive by a trace at the scenario's times; each finds its own request by its serial number. A request
 that continues another one whole is sent by the same session, after a delay. What the language does not have
-(connectors, pauses, resets) is named by :func:`obstacle`.
+(pauses, resets) is named by :func:`obstacle`; of a connector's script the program has the declaration only.
 """
 
 from __future__ import annotations
@@ -29,12 +29,8 @@ _SAME = (
 def obstacle(scenario: Scenario) -> str | None:
     """Why a scenario cannot be written as a program; None: it can."""
     lines = scenario.requests
-    if scenario.kv_connector is not None:
-        return "connector"
     if any(event.op != "abort" for event in scenario.events):
         return "pause or reset"
-    if any(line.skip_cache for line in lines):
-        return "skip_cache"
     if any(line.continues is not None and not _continues_whole(line, lines) for line in lines):
         return "continues a part"
     if any(line.stop is not None and line.stop.kind == "repeat" for line in lines):
@@ -106,16 +102,29 @@ def program(scenario: Scenario, horizon: float) -> nodes.Program:
         session.append(nodes.Branch(id=branch, condition=mine, then=tuple(then)))
     return nodes.Program(
         version=nodes.IR_VERSION,
-        stages=(nodes.Stage(ENGINE, _engine(scenario)), nodes.Stage("clients", nodes.Delay())),
+        stages=(
+            nodes.Stage(ENGINE, _engine(scenario)),
+            nodes.Stage("clients", nodes.Delay()),
+            nodes.Stage("wire", nodes.Delay()),
+        ),
+        connectors=() if scenario.kv_connector is None else (_connector(),),
         workload=nodes.Workload(arrive=nodes.Traced(1.0), trace="scenario"),
         session=tuple(session),
         run=nodes.RunSettings(horizon=horizon),
     )
 
 
+def _connector() -> nodes.Connector:
+    return nodes.Connector("outside", over=nodes.StageRef("wire"), work=Number(1.0))
+
+
 def _engine(scenario: Scenario) -> Vllm:
     engine, spec, cost = scenario.engine, scenario.spec, scenario.cost
     options: dict[str, Any] = {name: getattr(engine, name) for name in _SAME}
+    if scenario.kv_connector is not None:
+        options["kv_connector"] = "outside"
+        options["kv_role"] = scenario.kv_connector.role
+        options["kv_load_failure_policy"] = scenario.kv_connector.load_failure_policy
     return Vllm(
         cost=_cost(cost.base, cost.per_token, cost.per_seq),
         scheduler_reserve_full_isl=engine.reserve_full_isl,
@@ -167,5 +176,6 @@ def _request(number: int, line: RequestLine, abort: int | None, scenario: Scenar
         prefix=None
         if line.prefix_group is None
         else Prefix(Number(float(line.prefix_group)), Number(float(line.prefix_len))),
+        skip_reading_prefix_cache=Number(1.0) if line.skip_cache else None,
         abort_after=None if abort is None else Number(float(abort - line.t)),
     )

@@ -10,7 +10,6 @@ from serq.runtime.serving.options import resolve
 from tests.runtime.serving.build import E
 
 MINIMAL = Vllm(cost=E("1"), num_gpu_blocks=100, max_model_len=1000)
-NOT_SHOWN = {"kv_connector", "kv_role", "kv_load_failure_policy"}
 
 
 def options(declared: Vllm) -> dict[str, object]:
@@ -20,10 +19,9 @@ def options(declared: Vllm) -> dict[str, object]:
 def test_defaults_are_those_of_the_table() -> None:
     resolved = options(MINIMAL)
     for option in ENGINE_OPTIONS.values():
-        if option.name not in NOT_SHOWN:
-            assert option.name in resolved
-            if option.default is not None:
-                assert resolved[option.name] == option.default, option.name
+        assert option.name in resolved
+        if option.default is not None:
+            assert resolved[option.name] == option.default, option.name
 
 
 @pytest.mark.parametrize(

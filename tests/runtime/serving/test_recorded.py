@@ -15,6 +15,7 @@ from serq.runtime.request_records import FINISH_REASONS
 from serq.runtime.serving.sent_request import SentRequest
 from serq.runtime.simulation import simulate
 from tests.runtime.serving.scenario_program import acceptance_scripts, in_order, obstacle, program, trace_of
+from tests.runtime.serving.scripted_connector import script_connector
 
 TRACES = Path(__file__).parents[2] / "oracle" / "vllm"
 
@@ -60,11 +61,12 @@ def simulated(scenario: Scenario, trace: dict[str, Any], patch: pytest.MonkeyPat
         return drafts.accepts(sent, draft)
 
     patch.setattr(SentRequest, "accepts", accepts)
+    script_connector(scenario, patch)
     return simulate(program(scenario, trace["end"] + 1_000.0), trace=trace_of(scenario))
 
 
 def test_most_recorded_scenarios_can_be_said() -> None:
-    assert len(SCENARIOS) >= 130
+    assert len(SCENARIOS) >= 150
 
 
 @pytest.mark.parametrize(("name", "scenario", "trace"), SCENARIOS, ids=[entry[0] for entry in SCENARIOS])

@@ -233,8 +233,8 @@ def test_what_cannot_be_meant_is_named(session: list[nodes.AnyStatement], code: 
         ({"max_num_batched_tokens": 10, "max_num_seqs": 20}, "at least max_num_seqs"),
         ({"speculative": Speculative("ngram", 2), "async_scheduling": True}, "async_scheduling"),
         ({"groups": (KVCacheGroup("sliding"),)}, "window"),
-        ({"scheduler": "recompute"}, "does not run yet"),
-        ({"kv_connector": "c"}, "does not run yet"),
+        ({"scheduler": "balance"}, "does not run yet"),
+        ({"kv_connector": "c"}, "needs `kv_role`"),
         ({"data_parallel_size": 2}, "does not run yet"),
     ],
 )
