@@ -10,6 +10,7 @@ from serq.cli.exits import ExitingGroup
 from serq.cli.fmt import fmt
 from serq.cli.ir import ir
 from serq.cli.lsp import lsp
+from serq.cli.pictures import plot, timeline
 from serq.cli.run import run
 from serq.cli.sweep import sweep
 from serq.cli.trace import trace
@@ -23,5 +24,5 @@ def main() -> None:
     """Run LLM serving deployments written as short programs (.sq)."""
 
 
-for command in (run, sweep, check, ir, fmt, trace, vllm_args, oracle, lsp):
+for command in (run, sweep, plot, timeline, check, ir, fmt, trace, vllm_args, oracle, lsp):
     main.add_command(command)

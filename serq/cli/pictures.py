@@ -1,0 +1,141 @@
+"""`serq plot` and `serq timeline`: a run or a study as pictures, a run for Perfetto."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from serq.cli.options import FILE, program_file, sets_option
+from serq.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_run_options = (
+    sets_option,
+    click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Seed of all random draws."),
+    click.option("--horizon", type=float, metavar="T", help="Model time at which the run ends."),
+    click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin."),
+    click.option("--arrivals", type=int, metavar="N", help="Stop arrivals after N."),
+    click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace."),
+)
+
+
+def _running(command: Any) -> Any:
+    for option in reversed(_run_options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("source", type=FILE)
+@click.option("-o", "--out", type=FILE, required=True, metavar="DIR", help="Where the pictures go.")
+@click.option("--figure", "names", multiple=True, help="Draw this one only; may be repeated.")
+@click.option(
+    "--format", "suffix", type=click.Choice(["png", "svg", "pdf"]), default="png", show_default=True
+)
+@click.option("--x", help="Of a study: the setting along the axis.")
+@click.option("--by", help="Of a study: the setting that makes the lines, or the other axis.")
+@click.option("--y", "ys", multiple=True, help="Of a study: a figure; two of them draw a Pareto front.")
+@click.option("--limit", type=float, help="Of a study: an objective, drawn as a line.")
+@_running
+def plot(
+    source: Path,
+    out: Path,
+    names: tuple[str, ...],
+    suffix: str,
+    x: str | None,
+    by: str | None,
+    ys: tuple[str, ...],
+    limit: float | None,
+    sets: Mapping[str, str],
+    **settings: Any,
+) -> None:
+    """Draw SOURCE: a program, which is run, or the folder of a study (`serq sweep --out`).
+
+    A program gives latency, timeline, composition and budget. A study gives each figure (--y) over its first
+    setting (--x) with a line for each value of another (--by), and a heat map over both.
+    """
+    from serq.results.dump import make_folder
+    from serq.results.plots.style import save
+
+    if (source / "study.json").is_file():
+        figures = _of_study(source, x, by, ys, limit)
+    else:
+        if x or by or ys or limit is not None:
+            raise UsageError(f"--x, --by, --y and --limit are about studies, and {source} is none")
+        figures = _of_program(source, names, sets, settings)
+    wanted = {name: figure for name, figure in figures.items() if not names or name in names}
+    unknown = [name for name in names if name not in figures]
+    if unknown:
+        raise UsageError(f"no figure `{unknown[0]}`; there are {', '.join(figures)}")
+    folder = make_folder(out)
+    for name, figure in wanted.items():
+        click.echo(save(figure, folder / f"{name}.{suffix}"))
+
+
+def _of_program(
+    file: Path, names: Sequence[str], sets: Mapping[str, str], settings: Mapping[str, Any]
+) -> dict[str, Figure]:
+    """The figures of a run: those that are wanted, or all that the run has something for."""
+    from serq import api
+    from serq.results.plots import FIGURES
+
+    unknown = [name for name in names if name not in FIGURES]
+    if unknown:
+        raise UsageError(f"no figure `{unknown[0]}`; there are {', '.join(FIGURES)}")
+    report = api.run(api.compile(file, sets=sets, **settings), steps=True)
+    figures: dict[str, Figure] = {}
+    for name in names or FIGURES:
+        draw = FIGURES[name]
+        try:
+            figures[name] = draw(report.records)
+        except UsageError:
+            if names:
+                raise
+    if not figures:
+        raise UsageError(f"{file}: the run leaves nothing to draw")
+    return figures
+
+
+def _of_study(
+    folder: Path, x: str | None, by: str | None, ys: Sequence[str], limit: float | None
+) -> dict[str, Figure]:
+    """A curve and, with two settings, a heat map of every figure; a Pareto front of two figures."""
+    from serq.results.plots import studies
+    from serq.studies.folder import StudyFolder
+    from serq.studies.shown import figure_columns
+    from serq.studies.tables import point_table
+
+    study = StudyFolder(folder)
+    points = point_table(study.runs())
+    axes = list(study.description()["axes"])
+    x = x or (axes[0] if axes else None)
+    if x is None or not points:
+        raise UsageError(f"{folder}: a study without a setting or without runs has nothing to draw over")
+    by = by or next((axis for axis in axes if axis != x), None)
+    columns = figure_columns(points, ys)
+    figures: dict[str, Figure] = {}
+    for column in columns:
+        figures[column] = studies.curve(points, x, column, by=by, limit=limit)
+        if by is not None:
+            figures[f"{column}.map"] = studies.heat_map(points, x, by, column)
+    if len(ys) == 2 and len(columns) == 2:
+        figures["pareto"] = studies.pareto(points, columns[0], columns[1], axes)
+    return figures
+
+
+@click.command()
+@program_file
+@click.option("-o", "--out", type=FILE, required=True, metavar="FILE", help="The trace, such as run.json.")
+@_running
+def timeline(file: Path, out: Path, sets: Mapping[str, str], **settings: Any) -> None:
+    """Run FILE and write its steps, requests, queues and memory for ui.perfetto.dev (Chrome trace)."""
+    from serq import api
+    from serq.results.chrome_trace import write_chrome_trace
+
+    report = api.run(api.compile(file, sets=sets, **settings))
+    click.echo(write_chrome_trace(report.records, out))

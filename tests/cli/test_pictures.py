@@ -1,0 +1,50 @@
+"""`serq plot` and `serq timeline` as commands."""
+
+from click.testing import CliRunner
+
+from serq.cli import main
+
+PROGRAM = """
+let cost = 1;  let seqs = 4;
+stage e : vllm { max_num_seqs seqs; max_model_len 64; num_gpu_blocks 50; cost cost; }
+workload { arrive batch(6); }
+session { request r on e (16, 3); observe t = ttft(r); }
+run { horizon 100; }
+"""
+
+
+def invoke(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_a_program_is_run_and_drawn(tmp_path):
+    file = tmp_path / "p.sq"
+    file.write_text(PROGRAM)
+    result = invoke("plot", file, "-o", tmp_path / "out", "--format", "svg")
+    assert result.exit_code == 0, result.output
+    names = {"latency", "timeline", "composition", "budget"}
+    assert {path.stem for path in (tmp_path / "out").iterdir()} == names
+    assert invoke("plot", file, "-o", tmp_path / "out", "--figure", "latncy").exit_code == 2
+    assert invoke("plot", file, "-o", tmp_path / "out", "--x", "cost").exit_code == 2
+
+
+def test_a_study_is_drawn(tmp_path):
+    file, out = tmp_path / "p.sq", tmp_path / "study"
+    file.write_text(PROGRAM)
+    axes = ("--set", "cost=1,2", "--set", "seqs=1,2")
+    assert invoke("sweep", file, *axes, "--out", out, "--jobs", 1).exit_code == 0
+    result = invoke("plot", out, "-o", tmp_path / "pictures", "--y", "t.mean", "--y", "t.p99")
+    assert result.exit_code == 0, result.output
+    names = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert names == {
+        "observes.t.mean.png", "observes.t.mean.map.png", "observes.t.p99.png", "observes.t.p99.map.png",
+        "pareto.png",
+    }  # fmt: skip
+
+
+def test_a_timeline_is_written(tmp_path):
+    file = tmp_path / "p.sq"
+    file.write_text(PROGRAM)
+    result = invoke("timeline", file, "-o", tmp_path / "run.json")
+    assert result.exit_code == 0 and (tmp_path / "run.json").read_text().startswith('{"displayTimeUnit"')
+    assert invoke("timeline", file, "-o", tmp_path / "no" / "run.json").exit_code == 1
