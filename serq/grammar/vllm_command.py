@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from serq.errors import UsageError
+from serq.grammar.vllm_ascend_command import AscendOptions
 from serq.ir.engine_options import ENGINE_OPTIONS, SPECULATIVE_METHODS, EngineOption
 from serq.ir.nearest import closest
 from serq.ir.vllm_flags import IGNORED, NOT_MODELLED
@@ -31,7 +32,10 @@ _LONG: Final = {
     "spec_model": "speculative_config.model",
 }
 _OF_FLAG: Final = {option.flag: option for option in ENGINE_OPTIONS.values() if option.flag}
-_SPECIAL: Final = ("scheduling_policy", "kv_transfer_config", "speculative_config")
+_SPECIAL: Final = (
+    *("scheduling_policy", "kv_transfer_config", "speculative_config"),
+    *("additional_config", "scheduler_cls"),
+)
 _HUMAN: Final = frozenset({"max_num_batched_tokens", "max_num_scheduled_tokens", "max_model_len"})
 """Options whose numbers vLLM reads with a suffix."""
 
@@ -48,11 +52,15 @@ class StageText:
     lines: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
+    members: int = 1
+    """Members of the family: the data-parallel ranks."""
+    ascend: AscendOptions = field(default_factory=AscendOptions)
 
     def render(self, name: str) -> str:
         """The stage as program text, its notes as comments above it."""
         notes = [f"// {note}" for note in self.notes]
-        return "\n".join([*notes, f"stage {name} : vllm {{", *(f"  {line}" for line in self.lines), "}"])
+        family = name if self.members == 1 else f"{name}[{self.members}]"
+        return "\n".join([*notes, f"stage {family} : vllm {{", *(f"  {line}" for line in self.lines), "}"])
 
 
 def stage_of_command(command: str) -> StageText:
@@ -159,7 +167,9 @@ def _json(name: str, value: Any) -> dict[str, Any]:
 
 def _take(text: StageText, name: str, value: Any) -> None:
     flag = f"--{name.replace('_', '-')}"
-    if name in _OF_FLAG:
+    if name.endswith("_parallel_size") and value == "1":
+        text.notes.append(f"{flag} is left out: it is off")
+    elif name in _OF_FLAG:
         _plain(text, _OF_FLAG[name], value, flag)
     elif name == "scheduling_policy":
         _policy(text, value, flag)
@@ -167,9 +177,13 @@ def _take(text: StageText, name: str, value: Any) -> None:
         _speculative(text, _json(name, value), flag)
     elif name == "kv_transfer_config":
         _transfer(text, _json(name, value), flag)
+    elif name == "additional_config":
+        text.ascend.take_config(_json(name, value))
+    elif name == "scheduler_cls":
+        text.ascend.take_class(value)
     elif name in IGNORED:
         text.notes.append(f"{flag} is left out: it {IGNORED[name]}")
-    elif value is False or (name.endswith("_parallel_size") and value == "1"):
+    elif value is False:
         text.notes.append(f"{flag} is left out: it is off")
     elif name in NOT_MODELLED:
         text.refusals.append(f"{flag}: {NOT_MODELLED[name]}")
@@ -253,8 +267,26 @@ def _transfer(text: StageText, given: dict[str, Any], flag: str) -> None:
     text.notes += [f"`{key}` of {flag} is left out: the connector stands for it" for key in given]
 
 
+def _parallel(text: StageText) -> None:
+    """Ranks are the members of a family; a pipeline is modelled where chunks are sized for it (V-060)."""
+    for line in text.lines:
+        name, _, value = line.rstrip(";").partition(" ")
+        if name == "data_parallel_size":
+            text.members = int(value)
+            text.notes.append(
+                "vLLM's front end sends a request to the rank with the least 4 * waiting + running: "
+                f"`choose j in {value} by (4 * waiting(NAME[j]) + running(NAME[j]));`"
+            )
+        elif name == "pipeline_parallel_size" and not text.ascend.profiles_chunks:
+            reason = "a pipeline is modelled only with `profiling_chunk_config` of --additional-config"
+            text.refusals.append(f"--pipeline-parallel-size: {reason}")
+
+
 def _complete(text: StageText, options: dict[str, Any]) -> None:
-    """Say what the command line leaves to the device or to a measurement."""
+    """Say what depends on several options, and what is left to the device or to a measurement."""
+    _parallel(text)
+    text.lines += text.ascend.lines()
+    text.refusals += text.ascend.refusals
     for name in _BY_DEVICE:
         if name not in options:
             default = ENGINE_OPTIONS[name].default

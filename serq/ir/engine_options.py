@@ -101,13 +101,16 @@ ENGINE_OPTIONS: Final = option_table(
     EngineOption("data_parallel_size", "count", 1,
                  "ranks that step together: the members of the family, or 1", "S-150", 1,
                  flag="data_parallel_size"),
+    EngineOption("pipeline_parallel_size", "count", 1,
+                 "stages of the model's pipeline; above 1 only with `scheduler profiling_chunk`", "V-060", 1,
+                 flag="pipeline_parallel_size"),
     EngineOption("kv_connector", "name", None, "the `connector` over which KV is sent or fetched", "S-130"),
     EngineOption("kv_role", "word", None, "what the engine is to its connector; needed beside one", "S-106",
                  words=("kv_producer", "kv_consumer", "kv_both")),
     EngineOption("kv_load_failure_policy", "word", "fail", "what becomes of a request whose KV is lost",
                  "S-134", words=("recompute", "fail")),
-    EngineOption("scheduler", "word", "default", "which scheduler decides", "V-036, V-037, V-058",
-                 words=("default", "recompute", "profiling_chunk", "balance")),
+    EngineOption("scheduler", "word", "default", "which scheduler decides", "V-037, V-050, V-058, V-060",
+                 words=("default", "recompute", "profiling_chunk", "balance", "dyntra_lb")),
 )  # fmt: skip
 """The plain options of a stage; `cost`, `group`, `layout`, `speculative` and `waiting` stand beside them."""
 
@@ -171,6 +174,36 @@ WAITING_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
     ),
 })  # fmt: skip
 """Order of the waiting queue -> its options; `by (keys)` takes none."""
+
+SCHEDULER_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
+    "default": _table(),
+    "recompute": _table(),
+    "balance": _table(),
+    "profiling_chunk": _table(
+        EngineOption("smooth_factor", "number", 1.0,
+                     "1: chunks follow the prediction; 0: they keep their size", "V-062", 0, 1),
+        EngineOption("min_chunk", "count", 4096,
+                     "tokens of the smallest chunk; at most `max_num_batched_tokens`", "V-060", 1),
+        EngineOption("need_timing", "switch", True, "whether steps are timed for a second fit", "V-063"),
+        EngineOption("max_fit_chunk", "count", 30, "steps after which timing ends", "V-063", 6),
+    ),
+    "dyntra_lb": _table(
+        EngineOption("mode", "word", "dynamic",
+                     "`static`: always on; `dynamic`: while long requests are new", "V-051",
+                     words=("dynamic", "static")),
+        EngineOption("start_step", "count", 250, "first step with a plan", "V-050", 0),
+        EngineOption("end_step", "count", -1, "first step without one again; -1: never", "V-050", -1),
+        EngineOption("bubble_threshold", "number", 5.0,
+                     "blocks above the mean that are put up with; below 1: share of the mean", "V-056", 0),
+        EngineOption("long_req_block_threshold", "count", 700, "blocks of a long request", "V-051", 1),
+        EngineOption("dynamic_max_step", "count", 256,
+                     "steps without a new long request after which `dynamic` is off", "V-051", 1),
+        EngineOption("recompute_scheduler_enable", "switch", False,
+                     "whether requests that do not fit are offloaded or given back, as by `recompute`",
+                     "V-057"),
+    ),
+})  # fmt: skip
+"""Scheduler -> its options."""
 
 _DEVICE: Final = EngineOption("device", "word", "A2", "family of the device", "V-098",
                               words=("A2", "A3", "A5", "P310"))  # fmt: skip

@@ -39,6 +39,13 @@ class WaitingOption(Node, frozen=True, tag="waiting_option"):
     value: float
 
 
+class SchedulerOption(Node, frozen=True, tag="scheduler_option"):
+    """An option of a scheduler, under its upstream name; a switch is 0 or 1."""
+
+    name: str
+    value: float | str
+
+
 class Waiting(Node, frozen=True, tag="waiting"):
     """The order of the waiting queue; ``keys`` belong to `by`, ascending."""
 
@@ -108,10 +115,12 @@ class Vllm(Node, frozen=True, tag="vllm"):
     prefill_schedule_interval: int | None = None
     v2_model_runner: bool | None = None
     data_parallel_size: int | None = None
+    pipeline_parallel_size: int | None = None
     kv_connector: str | None = None
     kv_role: Literal["kv_producer", "kv_consumer", "kv_both"] | None = None
     kv_load_failure_policy: Literal["recompute", "fail"] | None = None
-    scheduler: Literal["default", "recompute", "profiling_chunk", "balance"] | None = None
+    scheduler: Literal["default", "recompute", "profiling_chunk", "balance", "dyntra_lb"] | None = None
+    scheduler_options: tuple[SchedulerOption, ...] = ()
     groups: tuple[KVCacheGroup, ...] = ()
     speculative: Speculative | None = None
     waiting: Waiting = Waiting()

@@ -74,8 +74,8 @@ _NOT_MODELLED: Final = {
         mm_encoder_attn_backend mm_encoder_attn_dtype mm_encoder_fp8_scale_path
         mm_encoder_fp8_scale_save_margin mm_encoder_fp8_scale_save_path mm_hasher_algorithm
         mm_ipc_gpu_memory_gb mm_shm_cache_max_object_size_mb mm_tensor_ipc video_pruning_method""",
-    "parallelism over pipelines and contexts is not modelled": """
-        pipeline_parallel_size prefill_context_parallel_size decode_context_parallel_size enable_dbo
+    "parallelism over contexts is not modelled": """
+        prefill_context_parallel_size decode_context_parallel_size enable_dbo
         ubatch_size dbo_decode_token_threshold dbo_prefill_token_threshold dcp_kv_cache_interleave_size
         cp_kv_cache_interleave_size enable_elastic_ep""",
     "every rank stands in the program: write a family of stages": """
@@ -89,9 +89,9 @@ _NOT_MODELLED: Final = {
         offload_backend cpu_offload_gb cpu_offload_params offload_group_size offload_num_in_group
         offload_prefetch_step offload_params kv_offloading_size kv_offloading_backend swap_space""",
     "write `waiting …;` or `scheduler …;` for what it configures": """
-        additional_config""",
+        additional_config scheduler_cls""",
     "it is no part of the model": """
-        runner convert scheduler_cls diffusion_config pooler_config kv_events_config
+        runner convert diffusion_config pooler_config kv_events_config
         structured_outputs_config logits_processors io_processor_plugin enable_sleep_mode use_replayssm
         replayssm_buffer_len tokens_only enable_return_routed_experts reasoning_config
         fault_tolerance_config enable_fault_tolerance weight_transfer_config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from serq.ir.nodes import Binary, Number, Variable
-from serq.ir.serving import KVCacheGroup, Layout, Speculative, Vllm, Waiting, WaitingOption
+from serq.ir.serving import KVCacheGroup, Layout, SchedulerOption, Speculative, Vllm, Waiting, WaitingOption
 from tests.grammar.texts import codes, errors, pointed, program
 
 REQUIRED = "num_gpu_blocks 100; max_model_len 4096; cost 0.01;"
@@ -121,6 +121,15 @@ def test_cost_via_a_let_of_that_name() -> None:
         ("enable_chunked_prefill false;", "E433", "false"),
         ("long_prefill_token_threshold 5000;", "E433", "5000"),
         ("data_parallel_size 2;", "E433", "2"),
+        ("pipeline_parallel_size 2;", "E433", "2"),
+        ("scheduler profiling_chunk;", "E433", "profiling_chunk"),
+        ("scheduler dyntra_lb;", "E433", "dyntra_lb"),
+        ("scheduler balance { x 1; }", "E222", "x"),
+        (
+            "waiting batch_job_aware; pipeline_parallel_size 2; scheduler profiling_chunk;",
+            "E433",
+            "profiling_chunk",
+        ),
         ("kv_connector link; kv_role kv_both;", "E401", "link"),
         ("waiting by (tokens);", "E402", "tokens"),
         ("waiting by (~exp(1));", "E405", "~exp(1)"),
@@ -201,3 +210,23 @@ def test_mistakes_in_layouts() -> None:
     assert wrong("layout vllm_ascend { device B1; }")[:2] == ("E225", "B1")
     assert wrong("layout vllm_ascend { cudagraph_capture_sizes 1, 0; }")[0] == "E433"
     assert wrong("layout vllm_ascend { cudagraph_capture_sizes 1.5; }")[0] == "E225"
+
+
+def test_schedulers() -> None:
+    text = "pipeline_parallel_size 2; scheduler profiling_chunk { min_chunk 64; need_timing false; }"
+    made = engine(text)
+    assert (made.scheduler, made.scheduler_options) == (
+        "profiling_chunk",
+        (SchedulerOption("min_chunk", 64), SchedulerOption("need_timing", 0)),
+    )
+    assert engine("scheduler balance;").scheduler == "balance"
+    assert engine("scheduler default { }").scheduler_options == ()
+
+
+def test_a_word_of_a_scheduler() -> None:
+    text = f"stage npu[2] : vllm {{ {REQUIRED} data_parallel_size 2; kv_connector c; kv_role kv_consumer;"
+    wire = "stage wire : ps(1); connector c : transfer { over wire; work tokens; }"
+    kind = program(f"{wire} {text} scheduler dyntra_lb {{ mode static; }} }}").stages[1].kind
+    assert isinstance(kind, Vllm) and kind.scheduler_options == (SchedulerOption("mode", "static"),)
+    (error,) = errors(f"{wire} {text} scheduler dyntra_lb {{ mode fast; }} }}")
+    assert (error.code, pointed(error)) == ("E225", "fast")

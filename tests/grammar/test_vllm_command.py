@@ -24,9 +24,45 @@ def refusals(flags: str) -> list[str]:
     return stage_of_command(f"{REQUIRED} {flags}").refusals
 
 
+ASCEND = [
+    (
+        """--additional-config '{"scheduler_config": {"short_request_first_config":
+        {"enabled": true, "threshold": 64, "long_max_wait_ms": 12.5}}}'""",
+        {"waiting short_request_first { threshold 64; long_max_wait_ms 12.5; }"},
+    ),
+    (
+        """--additional-config '{"batch_job_sched_config": {"enabled": true, "max_jobs": 3}}'""",
+        {"waiting batch_job_aware { max_jobs 3; }"},
+    ),
+    ("""--additional-config '{"dyntra_lb_config": {"enabled": false}}'""", set()),
+    (
+        """--additional-config.scheduler_config.dyntra_lb_config
+        '{"enabled": true, "mode": "static", "start_step": 0}' -dp 2
+        --additional-config.recompute_scheduler_enable true
+        --kv-transfer-config '{"kv_connector": "X", "kv_role": "kv_consumer"}'""",
+        {
+            *("kv_connector kv_link;", "kv_role kv_consumer;", "data_parallel_size 2;"),
+            "scheduler dyntra_lb { mode static; start_step 0; recompute_scheduler_enable true; }",
+        },
+    ),
+    (
+        """-pp 2 --additional-config '{"profiling_chunk_config": {"enabled": true, "need_timing": false}}'""",
+        {"pipeline_parallel_size 2;", "scheduler profiling_chunk { need_timing false; }"},
+    ),
+    (
+        "--scheduler-cls vllm_ascend.core.recompute_scheduler.AsyncRecomputeScheduler",
+        {"scheduler recompute;"},
+    ),
+    ("--scheduler-cls vllm.v1.core.sched.scheduler.Scheduler", set()),
+    ("""--additional-config '{"enable_balance_scheduling": true}' -dp 4""",
+     {"scheduler balance;", "data_parallel_size 4;"}),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("flags", "lines"),
     [
+        *ASCEND,
         ("--max-num-seqs 64", {"max_num_seqs 64;"}),
         ("--max-num-seqs=64", {"max_num_seqs 64;"}),
         ("--max_num_seqs 64", {"max_num_seqs 64;"}),
@@ -65,7 +101,21 @@ def test_spellings(flags: str, lines: set[str]) -> None:
     ("flags", "words"),
     [
         ("--enable-lora", "--enable-lora: adapters"),
-        ("--pipeline-parallel-size 2", "--pipeline-parallel-size: parallelism"),
+        ("--pipeline-parallel-size 2", "--pipeline-parallel-size: a pipeline is modelled only"),
+        ("--scheduler-cls my.Scheduling", "`my.Scheduling` is not modelled; did you mean Scheduler?"),
+        ("--additional-config '{\"dyntra_config\": {}}'", "did you mean `dyntra_lb_config`?"),
+        (
+            '--additional-config \'{"dyntra_lb_config": {"enabled": true, "mode": "fast"}}\'',
+            "`dyntra_lb_config.mode` must be one of dynamic, static, not 'fast'",
+        ),
+        (
+            '--additional-config \'{"batch_job_sched_config": {"enabled": true, "max_jobs": 2.5}}\'',
+            "must be a whole number",
+        ),
+        (
+            '--additional-config \'{"enable_balance_scheduling": true, "recompute_scheduler_enable": true}\'',
+            "balance and recompute do not go together",
+        ),
         ("--max-num-sequences 5", "did you mean --max-num-seqs?"),
         ("--max-num-seqs 1k", "`1k` is not a whole number"),
         ("--max-num-batched-tokens 2.5K", "`2.5K` is not a whole number"),
@@ -111,3 +161,10 @@ def test_the_command() -> None:
     refused = CliRunner().invoke(main, ["vllm-args", f"{REQUIRED} --enable-lora --headles"])
     assert refused.exit_code == 1
     assert refused.stdout == "" and refused.stderr.count("error:") == 2
+
+
+def test_ranks_are_a_family() -> None:
+    text = stage_of_command(f"{REQUIRED} --data-parallel-size 2 --max-num-seqs 4").render("npu")
+    (stage,) = program(text.replace("// cost …;", "cost 0.01; //")).stages
+    assert (stage.name, stage.count, stage.kind.data_parallel_size) == ("npu", 2, 2)  # type: ignore[union-attr]
+    assert "choose j in 2 by" in text

@@ -9,6 +9,7 @@ from serq.ir.engine_options import (
     GROUP_KINDS,
     GROUP_OPTIONS,
     LAYOUT_OPTIONS,
+    SCHEDULER_OPTIONS,
     SPECULATIVE_METHODS,
     SPECULATIVE_OPTIONS,
     WAITING_OPTIONS,
@@ -45,6 +46,9 @@ def page() -> str:
         if options:
             parts.append(_table(f"`waiting {kind} {{ … }}`", options.values()))
     parts.append("`waiting fcfs`, `waiting priority` and `waiting by (keys)` take no options.\n")
+    for kind, options in SCHEDULER_OPTIONS.items():
+        if options:
+            parts.append(_table(f"`scheduler {kind} {{ … }}`", options.values()))
     for kind, options in LAYOUT_OPTIONS.items():
         parts.append(_table(f"`layout {kind} {{ … }}`", options.values()))
     parts.append("## Not in a stage\n\n| option of vLLM | why |\n|---|---|")

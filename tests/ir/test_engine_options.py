@@ -7,13 +7,17 @@ from dataclasses import fields
 from serq.ir.engine_options import (
     ENGINE_OPTIONS,
     GROUP_OPTIONS,
+    LAYOUT_OPTIONS,
     OPTION_FAMILIES,
+    SCHEDULER_OPTIONS,
     SPECULATIVE_OPTIONS,
     WAITING_OPTIONS,
 )
-from serq.ir.serving import KVCacheGroup, Speculative, Vllm
+from serq.ir.serving import KVCacheGroup, Layout, Speculative, Vllm
 from serq.ir.vllm_flags import IGNORED, NOT_MODELLED
 from serq.runtime.ascend.batch_job_aware import BatchJobAwareConfig
+from serq.runtime.ascend.chunk_predictor import ProfilingChunkConfig
+from serq.runtime.ascend.dyntra_group import DyntraLBConfig
 from serq.runtime.ascend.short_request_first import ShortRequestFirstConfig
 from serq.runtime.vllm.config import EngineConfig
 from tests.ir.options_page import PAGE, page
@@ -25,10 +29,11 @@ def test_the_page_is_that_of_the_table() -> None:
 
 def test_every_field_of_the_ir_has_an_option() -> None:
     spelled_otherwise = {"groups": "group"}
-    assert {spelled_otherwise.get(f, f) for f in Vllm.__struct_fields__} == {
+    assert {spelled_otherwise.get(f, f) for f in Vllm.__struct_fields__} - {"scheduler_options"} == {
         *ENGINE_OPTIONS,
         *OPTION_FAMILIES,
     }
+    assert set(Layout.__struct_fields__) - {"kind"} == set(LAYOUT_OPTIONS["vllm_ascend"])
     assert set(KVCacheGroup.__struct_fields__) - {"kind"} == set(GROUP_OPTIONS)
     assert set(Speculative.__struct_fields__) - {"method"} == set(SPECULATIVE_OPTIONS)
 
@@ -46,6 +51,14 @@ def test_defaults_are_those_of_the_engine() -> None:
         upstream = {f.name: f.default for f in fields(config)}
         for name, option in WAITING_OPTIONS[kind].items():
             if name != "fixed":
+                assert option.default == upstream[name], name
+
+
+def test_defaults_of_schedulers_are_theirs() -> None:
+    for kind, config in (("profiling_chunk", ProfilingChunkConfig), ("dyntra_lb", DyntraLBConfig)):
+        upstream = {f.name: f.default for f in fields(config)}
+        for name, option in SCHEDULER_OPTIONS[kind].items():
+            if name not in {"need_timing", "recompute_scheduler_enable"}:
                 assert option.default == upstream[name], name
 
 

@@ -17,12 +17,13 @@ from serq.ir.engine_options import (
     GROUP_OPTIONS,
     LAYOUT_OPTIONS,
     OPTION_FAMILIES,
+    SCHEDULER_OPTIONS,
     SPECULATIVE_METHODS,
     SPECULATIVE_OPTIONS,
     WAITING_OPTIONS,
 )
 from serq.ir.moments import Moment
-from serq.ir.serving import KVCacheGroup, Layout, Speculative, Waiting, WaitingOption
+from serq.ir.serving import KVCacheGroup, Layout, SchedulerOption, Speculative, Waiting, WaitingOption
 
 _NAMES = (*ENGINE_OPTIONS, *OPTION_FAMILIES)
 _BLOCKED = {"group": "`group KIND { … }`", "speculative": "`speculative METHOD { … }`"}
@@ -49,7 +50,10 @@ class Engines:
                     groups.append(self._group(setting))
                     continue
                 parts[setting.name.text] = setting.values[0] if len(setting.values) == 1 else setting
-                fields[setting.name.text] = self._option(setting)
+                if setting.name.text == "scheduler":
+                    fields |= self._scheduler(setting)
+                else:
+                    fields[setting.name.text] = self._option(setting)
         self._require(node, parts)
         if not fields.keys() >= {"cost", "num_gpu_blocks", "max_model_len"}:
             raise UnlinkableError
@@ -137,6 +141,18 @@ class Engines:
             raise self._context.fail("E225", message, setting.place)
         whole = [int(number) for number in numbers]
         return tuple(zip(whole[::3], whole[1::3], whole[2::3], strict=True))
+
+    # --- the scheduler ---
+
+    def _scheduler(self, setting: ast.Setting) -> dict[str, Any]:
+        kind = self._kind(setting, tuple(SCHEDULER_OPTIONS), "`scheduler`")
+        table = SCHEDULER_OPTIONS[kind]
+        fields = self._settings.fields(setting.settings or (), table, f"`scheduler {kind}`")
+        options = (
+            SchedulerOption(name, value if isinstance(value, str) else float(value))
+            for name, value in fields.items()
+        )
+        return {"scheduler": kind, "scheduler_options": tuple(options)}
 
     # --- the layout of steps (V-065 to V-078) ---
 

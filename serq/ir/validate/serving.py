@@ -24,6 +24,7 @@ from serq.ir.validate.expressions import Expressions
 from serq.ir.validate.index import Index
 from serq.ir.validate.problem import Findings
 from serq.ir.validate.roles import check_role
+from serq.ir.validate.schedulers import check_scheduler
 
 
 class Engines:
@@ -78,6 +79,7 @@ class Engines:
             self._speculative(engine.speculative)
         self._waiting(engine.waiting)
         self._layout(engine.layout)
+        check_scheduler(engine, self._findings)
         if engine.kv_connector is not None and engine.kv_role is None:
             message = f"`kv_connector` needs `kv_role`: {ENGINE_OPTIONS['kv_role'].meaning}"
             help_ = "add `kv_role kv_producer;`, `kv_role kv_consumer;` or `kv_role kv_both;`"
