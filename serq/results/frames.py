@@ -70,7 +70,7 @@ def engine_frame(engines: Sequence[EngineFigures]) -> DataFrame:
     return pandas.DataFrame(rows)
 
 
-_ENGINE_FIGURES = ("steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage")
+_ENGINE_FIGURES = ("steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage", "dummy_steps")
 
 
 def request_frame(records: Records) -> DataFrame:

@@ -115,11 +115,11 @@ _ENGINE_COLUMNS: Final = {
 def engine_table(engines: Sequence[EngineFigures]) -> Table:
     """One row a `vllm` engine: what it did."""
     name = member_namer([engine.row for engine in engines])
-    rows = (
-        (name(engine.row), figure(engine.requests), *_figures(engine.row, _ENGINE_COLUMNS))
-        for engine in engines
-    )
-    return Table(("engine", "requests ended", *_ENGINE_COLUMNS.values()), tuple(rows))
+    columns = dict(_ENGINE_COLUMNS)
+    if any(engine.row.dummy_steps for engine in engines):
+        columns["dummy_steps"] = "dummy steps"
+    rows = ((name(engine.row), figure(engine.requests), *_figures(engine.row, columns)) for engine in engines)
+    return Table(("engine", "requests ended", *columns.values()), tuple(rows))
 
 
 def latency_table(engines: Sequence[EngineFigures]) -> Table:

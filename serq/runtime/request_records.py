@@ -133,5 +133,7 @@ class EngineRow:
     table: StepTable
     rows: StepRows | None = None
     """The rows of every step of ``table``, where the run was asked for them."""
+    dummy_steps: int = 0
+    """Steps of its data-parallel group in which it had nothing to compute."""
     layout: StepLayoutEngine | None = None
     """What lays them out on the device; None where no rows were asked for."""

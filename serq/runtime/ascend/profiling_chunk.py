@@ -10,6 +10,9 @@ from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_base import FormingStep
 from serq.runtime.vllm.scheduler_output import SchedulerOutput, ShareKind
 
+FIRST_CHUNKS_TIMED = 3
+"""Steps of first chunks alone whose time becomes the target (V-063)."""
+
 
 class ProfilingChunkScheduler(VllmScheduler):
     """Sizes prefill chunks so that a step takes as long as a whole first chunk; decodes cost nothing.
@@ -33,11 +36,31 @@ class ProfilingChunkScheduler(VllmScheduler):
         self.predictor = ChunkPredictor(config.max_num_batched_tokens, config.cache_block_size, chunks)
         self.need_timing = need_timing
         self._time_left: float | None = None
+        self._targets_set = 0
 
     def schedule(self, now: Time, *, throttle_prefills: bool = False) -> SchedulerOutput:
         """Form the next step within the target time."""
         self._time_left = self.predictor.target_ms
         return super().schedule(now, throttle_prefills=throttle_prefills)
+
+    def step_took(self, step: SchedulerOutput, seconds: float) -> None:
+        """Learn from a step's time: the target from first chunks, the fit from later ones (V-063).
+
+        Decodes alone teach nothing. Timing ends when the fit is complete.
+        """
+        if not self.need_timing:
+            return
+        chunks = [
+            (share.num_tokens, share.num_computed_tokens)
+            for share in step.scheduled.values()
+            if not share.is_decode or share.num_computed_tokens < share.request.num_prompt_tokens
+        ]
+        if any(computed for _, computed in chunks):
+            self.predictor.record(chunks, seconds)
+            self.need_timing = not self.predictor.history_complete
+        elif chunks and self._targets_set < FIRST_CHUNKS_TIMED:
+            self._targets_set += 1
+            self.predictor.set_target(seconds * 1000)
 
     def cap_share(self, step: FormingStep, request: Request, num_tokens: int) -> int:
         """A prefill chunk as long as the time left allows."""

@@ -12,11 +12,13 @@ from serq.runtime.codegen import reading
 from serq.runtime.pricing import MeteredExecutor, Pricing
 from serq.runtime.random import DrawStream
 from serq.runtime.request_records import EngineRow, RequestTable
+from serq.runtime.serving.ascend_schedulers import profile, together
 from serq.runtime.serving.engine import EngineParts, ExpressionPrice, VllmEngine
 from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog
 from serq.runtime.serving.layouts import StepLayoutEngine, layout_engine
 from serq.runtime.serving.options import ResolvedEngine, priced_stage, resolve
+from serq.runtime.serving.ranks import EngineGroup, RankEngine
 from serq.runtime.serving.schedulers import create_scheduler
 from serq.runtime.serving.starvation import starvation_warning
 from serq.runtime.serving.transfer_link import TransferLink
@@ -51,7 +53,8 @@ class EngineAssembly:
         self._pricing = pricing
         self._links = links
         self._hashers: dict[int, PrefixHasher] = {}
-        self._notes = beyond_upstream(program)
+        self._groups: dict[str, EngineGroup] = {}
+        self._notes = [*beyond_upstream(program), *pipelines(program)]
 
     def build(
         self,
@@ -79,7 +82,8 @@ class EngineAssembly:
         pool = scheduler.kv_cache_manager.block_pool
         layout = _layout(stage.name, declared, resolved.config) if self._keeps_rows else None
         log = EngineLog(stage.name, member, len(self.engines), self.requests, pool, layout)
-        engine = VllmEngine(stage.name, member, self._host, parts, log)
+        engine = self._engine(stage, declared, member, parts, log)
+        profile(scheduler, lambda length: engine.price_alone(length, 0))
         self.engines.append(engine)
         return engine
 
@@ -97,6 +101,20 @@ class EngineAssembly:
             return self._pricing.member(declared.cost, priced)
         cost = self._functions[f"cost_{python_name}"]
         return ExpressionPrice(lambda totals: cost(totals, draws), reading.variables((declared.cost,)))
+
+    def _engine(
+        self, stage: nodes.Stage, declared: nodes.Vllm, member: int, parts: EngineParts, log: EngineLog
+    ) -> VllmEngine:
+        """An engine of its own, or the next rank of the stage's group."""
+        size = declared.data_parallel_size or 1
+        if size == 1:
+            return VllmEngine(stage.name, member, self._host, parts, log)
+        group = self._groups.setdefault(stage.name, EngineGroup(self._host))
+        rank = RankEngine(stage.name, member, self._host, parts, log, group)
+        if member == size - 1:
+            exchange = together(declared, [rank.scheduler for rank in group.ranks])
+            group.after_iteration = exchange or group.after_iteration
+        return rank
 
     def _hasher(self, config: EngineConfig) -> PrefixHasher | None:
         if not config.enable_prefix_caching and config.kv_transfer is None:
@@ -175,4 +193,19 @@ def beyond_upstream(program: nodes.Program) -> list[Diagnostic]:
             severity="warning",
         )
         for setting, owner in found.items()
+    ]
+
+
+def pipelines(program: nodes.Program) -> list[Diagnostic]:
+    """A note for every stage with a pipeline, whose own timing is not modelled."""
+    return [
+        Diagnostic(
+            "pipeline-timing",
+            f"what the {stage.kind.pipeline_parallel_size} stages of the pipeline overlap is not modelled",
+            owner=f"stage `{stage.name}`",
+            severity="warning",
+            help="chunk sizes and admissions are those of the scheduler; `cost` is that of a whole step",
+        )
+        for stage in program.stages
+        if isinstance(stage.kind, nodes.Vllm) and (stage.kind.pipeline_parallel_size or 1) > 1
     ]

@@ -18,7 +18,7 @@ from serq.runtime.serving.kv_worker import KVWorker
 from serq.runtime.serving.model_output import model_output
 from serq.runtime.serving.options import ResolvedEngine
 from serq.runtime.serving.sent_request import SentRequest
-from serq.runtime.serving.step_totals import StepTotals, TotalsReader
+from serq.runtime.serving.step_totals import StepTotals, TotalsReader, step_of_nobody
 from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.serving.watch import check_fits, note_preemption, stalled
 from serq.runtime.session import Session
@@ -140,11 +140,7 @@ class VllmEngine(BatchingStage):
         """Let the core take its turns until it waits: for a step, or for a message."""
         now = self._clock.now
         self._has_news = False
-        self.log.account_blocks(now)
-        for sent in self._untaken:
-            sent.queued_time = now
-        self._untaken.clear()
-        self.stalled_reason = None
+        self.take_in(now)
         while True:
             turn = self._turn(now)
             if isinstance(turn, Launch):
@@ -155,6 +151,14 @@ class VllmEngine(BatchingStage):
             else:
                 self.stalled_reason = None if turn.reason is IdleReason.NO_REQUESTS else turn.reason
                 return
+
+    def take_in(self, now: float) -> None:
+        """The core reads now what was sent since its last turn."""
+        self.log.account_blocks(now)
+        for sent in self._untaken:
+            sent.queued_time = now
+        self._untaken.clear()
+        self.stalled_reason = None
 
     def _turn(self, now: float) -> Turn:
         try:
@@ -196,6 +200,20 @@ class VllmEngine(BatchingStage):
         else:
             seconds = price.seconds(step.batch())
         return checked_cost(seconds, step.total_num_scheduled_tokens, self)
+
+    def price_alone(self, tokens: int, computed: int) -> float:
+        """Seconds of a step that computes ``tokens`` of nobody's request on top of ``computed`` ones.
+
+        Without computed tokens it is a prefill, else a decode. It counts as no step of the engine.
+        """
+        step = step_of_nobody(tokens, computed)
+        price = self._step_price
+        if isinstance(price, ExpressionPrice):
+            prefill_tokens = 0 if computed else tokens
+            seconds = price.cost(self._totals.read(step, len(self.scheduler.running), prefill_tokens))
+        else:
+            seconds = price.executor.price(step.batch()).seconds
+        return checked_cost(seconds, tokens, self)
 
     def _found(self, request_id: str, hits: tuple[int, int]) -> None:
         """Note what was cached here and loaded from elsewhere when a request was first let in."""
@@ -239,6 +257,7 @@ class VllmEngine(BatchingStage):
             outputs = self.core.finish(result, now)
         except UpstreamCrashError as error:
             raise error.at(f"{self!r}") from None
+        self.scheduler.step_took(done.step, done.end - done.start)
         self.log.step_ended(done)
         if done.step.preempted_req_ids or done.step.recomputed or reported:
             self.core.wake()  # a step in which somebody gave way admits nobody, the next may (S-044, V-040)

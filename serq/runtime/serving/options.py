@@ -10,6 +10,7 @@ from serq.errors import RunError
 from serq.ir.serving import KVCacheGroup, Vllm
 from serq.kernels.registry import PricedStage
 from serq.runtime.request_records import Option
+from serq.runtime.serving.ascend_schedulers import scheduler_text
 from serq.runtime.serving.layouts import layout_text
 from serq.runtime.vllm.config import EngineConfig, KVTransferConfig, SpeculativeConfig
 from serq.runtime.vllm.kv_cache_spec import (
@@ -165,7 +166,7 @@ def _listed(declared: Vllm, config: EngineConfig) -> tuple[Option, ...]:
         ("watermark_blocks", config.watermark_blocks),
         ("groups", ", ".join(_group_text(group) for group in config.groups)),
         ("waiting", _waiting_text(declared)),
-        ("scheduler", declared.scheduler or "default"),
+        ("scheduler", scheduler_text(declared)),
         ("kv_connector", declared.kv_connector),
         ("kv_role", declared.kv_role),
         ("kv_load_failure_policy", declared.kv_load_failure_policy or "fail"),
@@ -173,6 +174,7 @@ def _listed(declared: Vllm, config: EngineConfig) -> tuple[Option, ...]:
         ("layout", layout_text(declared.layout)),
         ("v2_model_runner", bool(declared.v2_model_runner)),
         ("data_parallel_size", declared.data_parallel_size or 1),
+        ("pipeline_parallel_size", declared.pipeline_parallel_size or 1),
     ]
     return tuple(options)
 

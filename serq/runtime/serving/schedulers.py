@@ -15,6 +15,7 @@ from serq.runtime.ascend.short_request_first import (
     ShortRequestFirstRequestQueue,
     is_recovery_request,
 )
+from serq.runtime.serving.ascend_schedulers import ascend_scheduler
 from serq.runtime.serving.sent_request import ServedRequest
 from serq.runtime.serving.waiting_orders import Key, KeyedRequestQueue
 from serq.runtime.vllm.config import EngineConfig
@@ -44,16 +45,15 @@ def create_scheduler(
 ) -> VllmScheduler:
     """The scheduler of stage ``name`` with its waiting queue; ``key`` gives the keys of `waiting by`.
 
-    ``clock`` tells the time in seconds. Raises RunError for a scheduler that does not run yet and for options
-    that upstream would refuse.
+    ``clock`` tells the time in seconds. Raises RunError for options that upstream would refuse.
     """
-    _check(name, declared)
     waiting = declared.waiting
     try:
         if waiting.kind == "batch_job_aware":
             jobs = BatchJobAwareConfig(**_job_options(waiting))
             return BatchJobAwareScheduler(config, connector, jobs=jobs)
-        scheduler = SCHEDULERS[declared.scheduler or "default"](config, connector)
+        scheduler = ascend_scheduler(declared, config, connector)
+        scheduler = scheduler or SCHEDULERS[declared.scheduler or "default"](config, connector)
         if waiting.kind == "short_request_first":
             lanes = ShortRequestFirstConfig(**_options(waiting, without=("fixed",)))
             scheduler.waiting = ShortRequestFirstRequestQueue(lanes, clock, is_immediate=_is_immediate)
@@ -63,15 +63,6 @@ def create_scheduler(
         assert key is not None
         scheduler.waiting = KeyedRequestQueue(key)
     return scheduler
-
-
-def _check(name: str, declared: Vllm) -> None:
-    """Raise RunError for what is declared and does not run yet."""
-    scheduler = declared.scheduler or "default"
-    if scheduler not in SCHEDULERS:
-        raise RunError(f"stage `{name}`: `scheduler {scheduler}` does not run yet", code="not-modelled")
-    if (declared.data_parallel_size or 1) > 1:
-        raise RunError(f"stage `{name}`: `data_parallel_size` above 1 does not run yet", code="not-modelled")
 
 
 def _options(waiting: Waiting, without: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from typing import Final
 
 from serq.runtime.vllm.kv_cache_manager import KVCacheManager
 from serq.runtime.vllm.kv_cache_spec import MambaSpec
-from serq.runtime.vllm.scheduler_output import SchedulerOutput
+from serq.runtime.vllm.request import Request, StopRule
+from serq.runtime.vllm.scheduler_output import ScheduledRequest, SchedulerOutput
+from serq.runtime.vllm.tokens import OutputScript
 
 _OF_ROWS: Final = frozenset({"decoders", "context_decode", "context_prefill", "attention"})
 _OF_BLOCKS: Final = frozenset({"kv_decode", "kv_prefill"})
@@ -65,6 +67,14 @@ class StepTotals:
                 self.kv_decode += held
             else:
                 self.kv_prefill += held
+
+
+def step_of_nobody(tokens: int, computed: int) -> SchedulerOutput:
+    """A step of one row that belongs to no request: what a dummy batch or a profile computes."""
+    request = Request("", (), StopRule(1), OutputScript(("nobody",)))
+    request.num_prompt_tokens = request.num_tokens = tokens + computed
+    share = ScheduledRequest(request, tokens, "running", computed, 0, is_decode=computed > 0)
+    return SchedulerOutput({"": share}, tokens, [], set(), {}, [], [], [], 0, 0)
 
 
 class TotalsReader:

@@ -108,11 +108,17 @@ class EngineCore:
         self._capacity = scheduler.config.max_concurrent_batches
         self._interval = scheduler.config.prefill_schedule_interval
         self._inbox: deque[Message] = deque()
-        self._wave_step = 0
+        self.wave_step = 0
+        """Turns since the engine was without requests; data-parallel ranks count theirs together (S-150)."""
         self._must_wait = False
         self._executed = False
         self._changed = False
         self._blocked = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing can be decided before the oldest step in flight has run."""
+        return self._must_wait
 
     # ---- what happens to the engine -----------------------------------------
 
@@ -140,12 +146,12 @@ class EngineCore:
             self._must_wait = True
             self._executed = False
             return WaitUntil(self.in_flight[0])
-        self._wave_step = 0
+        self.wave_step = 0
         return Idle(IdleReason.NO_REQUESTS)
 
     def _launch(self, now: Time) -> SchedulerOutput:
         """Form a step; wait for the oldest one if the queue is full or nothing is left to do (S-103)."""
-        throttle = self._wave_step % self._interval != 0
+        throttle = self.wave_step % self._interval != 0
         self._changed = False
         step = self.scheduler.schedule(now, throttle_prefills=throttle)
         self.in_flight.append(step)
@@ -171,7 +177,7 @@ class EngineCore:
 
     def _end_turn(self) -> None:
         """Count the turn, and see whether another one could do anything."""
-        self._wave_step += 1
+        self.wave_step += 1
         runs = self._executed or any(step.total_num_scheduled_tokens for step in self.in_flight)
         self._blocked = not (runs or self._changed) and self.scheduler.has_requests
 

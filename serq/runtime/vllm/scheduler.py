@@ -50,6 +50,9 @@ class VllmScheduler(RunningLoop, WaitingLoop, StepResults):
         """Hook: what a step brought about besides its tokens; the outputs to report."""
         return outputs
 
+    def step_took(self, step: SchedulerOutput, seconds: float) -> None:
+        """Hook: the device needed ``seconds`` for ``step``, whose results were just applied."""
+
     # ---- phases of a step -----------------------------------------------------
 
     def _begin(self, now: Time, throttle_prefills: bool) -> FormingStep:

@@ -233,9 +233,7 @@ def test_what_cannot_be_meant_is_named(session: list[nodes.AnyStatement], code: 
         ({"max_num_batched_tokens": 10, "max_num_seqs": 20}, "at least max_num_seqs"),
         ({"speculative": Speculative("ngram", 2), "async_scheduling": True}, "async_scheduling"),
         ({"groups": (KVCacheGroup("sliding"),)}, "window"),
-        ({"scheduler": "balance"}, "does not run yet"),
         ({"kv_connector": "c"}, "needs `kv_role`"),
-        ({"data_parallel_size": 2}, "does not run yet"),
     ],
 )
 def test_engines_that_cannot_be_are_named(options: dict[str, Any], message: str) -> None:
