@@ -176,10 +176,10 @@ WAITING_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
 """Order of the waiting queue -> its options; `by (keys)` takes none."""
 
 SCHEDULER_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
-    "default": _table(),
-    "recompute": _table(),
-    "balance": _table(),
-    "profiling_chunk": _table(
+    "default": option_table(),
+    "recompute": option_table(),
+    "balance": option_table(),
+    "profiling_chunk": option_table(
         EngineOption("smooth_factor", "number", 1.0,
                      "1: chunks follow the prediction; 0: they keep their size", "V-062", 0, 1),
         EngineOption("min_chunk", "count", 4096,
@@ -187,7 +187,7 @@ SCHEDULER_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
         EngineOption("need_timing", "switch", True, "whether steps are timed for a second fit", "V-063"),
         EngineOption("max_fit_chunk", "count", 30, "steps after which timing ends", "V-063", 6),
     ),
-    "dyntra_lb": _table(
+    "dyntra_lb": option_table(
         EngineOption("mode", "word", "dynamic",
                      "`static`: always on; `dynamic`: while long requests are new", "V-051",
                      words=("dynamic", "static")),
