@@ -24,6 +24,12 @@ class ExecutorKind:
     prices_totals: bool = False
 
 
+
+def _share(name: str, meaning: str) -> EngineOption:
+    """A share of a peak; one that is calibrated may exceed 1, where the catalogue's peak is too low."""
+    return EngineOption(name, "number", None, meaning, "", 1e-3, 1.5)
+
+
 ROOFLINE: Final = ExecutorKind(
     "roofline",
     "what the arithmetic and the memory traffic of a model take on a device, at stated efficiencies",
@@ -31,15 +37,58 @@ ROOFLINE: Final = ExecutorKind(
         EngineOption("model", "text", None, "a model of the catalogue", "", required=True),
         EngineOption("device", "text", None, "a device of the catalogue", "", required=True),
         EngineOption("tensor_parallel_size", "count", 1, "devices that share every layer", "", 1),
+        EngineOption("data_parallel_size", "count", None,
+                     "engines that share the routed experts; default: that of the stage", "", 1),
+        EngineOption("enable_expert_parallel", "switch", False,
+                     "whether routed experts are dealt out whole, not sliced"),
+        EngineOption("weight_dtype", "word", "bfloat16", "element type of linear layers and experts",
+                     words=("bfloat16", "int8", "float8")),
+        EngineOption("kv_cache_dtype", "word", "bfloat16", "element type of keys and values",
+                     words=("bfloat16", "int8", "float8")),
+        EngineOption("layout", "word", None,
+                     "how steps lie on the device; default: as the stage's `layout` says, else `plain`",
+                     words=("plain", "vllm_ascend", "sglang")),
+        EngineOption("attention", "rule", None,
+                     "whether decodes and prefills of a step are one attention call or two, `auto`: the "
+                     "cheaper; or an expression that is not 0 for two. Default: `split` on Ascend 950, else "
+                     "`mixed`", words=("mixed", "split", "auto")),
+        EngineOption("attention_table", "word", None,
+                     "price attention from measured points instead of a roofline", words=("ascend950",)),
+        EngineOption("calibration", "text", None, "a file of efficiencies that were fitted to measurements"),
+        _share("compute_efficiency", "share of the peak that arithmetic reaches"),
+        _share("memory_efficiency", "share of the bandwidth that is reached"),
+        _share("linear_efficiency", "both shares, of linear layers"),
+        _share("attention_efficiency", "both shares, of attention"),
+        _share("gdn_efficiency", "both shares, of Gated DeltaNet"),
+        _share("experts_efficiency", "both shares, of routed experts"),
+        _share("lm_head_efficiency", "both shares, of the language-model head"),
+        _share("link_efficiency", "share of the link's bandwidth"),
+        EngineOption("peak_operations", "number", None, "operations a second at bfloat16", "", 1),
+        EngineOption("memory_bandwidth", "number", None, "bytes a second", "", 1),
+        EngineOption("memory_bytes", "number", None, "bytes of a device", "", 1),
+        EngineOption("link_bandwidth", "number", None, "bytes a second to the other devices, one way", "", 1),
+        EngineOption("link_latency", "number", 0.0, "seconds of one message between devices", "", 0),
+        EngineOption("kernel_overhead", "number", None, "seconds of an operator call beside its work", "", 0),
+        EngineOption("host_overhead", "number", 0.0, "seconds a step", "", 0),
+        EngineOption("scheduler_overhead", "number", 0.0, "seconds a request in a step", "", 0),
+        EngineOption("tokenizer_overhead", "number", 0.0, "seconds a prompt token in a step", "", 0),
+        EngineOption("api_server_overhead", "number", 0.0, "seconds a reply in a step", "", 0),
     ),
     prices_totals=True,
-)
+)  # fmt: skip
 
 TABLE: Final = ExecutorKind(
     "table",
     "measured latencies of operators, interpolated between measured points",
     option_table(
-        EngineOption("tables", "text", None, "the folder of the tables", "", required=True),
+        EngineOption("tables", "text", None, "the folder of the tables"),
+        EngineOption("fia", "word", None, "price attention from measured points of this device",
+                     words=("ascend950",)),
+        EngineOption("fia_split", "rule", "always",
+                     "whether decodes and prefills of a step are two attention calls, `auto`: if that is "
+                     "cheaper; or an expression that is not 0 for two", words=("never", "always", "auto")),
+        EngineOption("model", "text", None, "a model of the catalogue, for `fia`"),
+        EngineOption("tensor_parallel_size", "count", 1, "devices that share every layer, for `fia`", "", 1),
         EngineOption("extrapolation", "word", "linear", "what is done beyond the measured range", "",
                      words=("error", "nearest", "linear")),
     ),

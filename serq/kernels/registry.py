@@ -18,6 +18,7 @@ from serq.ir.engine_options import EngineOption
 from serq.ir.executor_options import EXECUTOR_KINDS
 from serq.ir.serving import Executor as DeclaredExecutor
 from serq.kernels.executor import BatchTotals, Executor
+from serq.kernels.layout import LayoutEngine
 from serq.source import Diagnostic
 
 FACTORIES: Final[Mapping[str, str]] = {
@@ -46,6 +47,9 @@ class PricedStage:
     speculative_method: str | None = None
     num_speculative_tokens: int = 0
     chunked_prefill: bool = True
+    data_parallel_size: int = 1
+    layout: LayoutEngine | None = None
+    """How the stage says that its steps lie on the device; None: it does not say."""
 
 
 class Setting(NamedTuple):
@@ -93,9 +97,17 @@ class ExecutorOptions:
         assert isinstance(value, int | float)
         return float(value)
 
+    def switch(self, name: str) -> bool:
+        """True or false."""
+        return bool(self._value(name))
+
     def optional_number(self, name: str) -> float | None:
         """A number, None where the program says none and there is no default."""
         return None if self._value(name) is None else self.number(name)
+
+    def source(self, name: str) -> str:
+        """Where the value of an option comes from, for the report."""
+        return "the program" if self.written(name) else "default"
 
     def rule(self, name: str) -> str | Rule:
         """A word, or the expression as a function of the step."""

@@ -33,11 +33,11 @@ def _parts(
 
 def _table(table: Table) -> str:
     head = "".join(f"<th>{escape(heading)}</th>" for heading in table.headings)
-    body = "".join(_row(row) for row in table.rows)
+    body = "".join(_row(row, "left" if table.words else "right") for row in table.rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _row(row: tuple[str, ...]) -> str:
+def _row(row: tuple[str, ...], side: str) -> str:
     name, *figures = row
-    cells = "".join(f"<td style='text-align: right'>{escape(figure)}</td>" for figure in figures)
+    cells = "".join(f"<td style='text-align: {side}'>{escape(figure)}</td>" for figure in figures)
     return f"<tr><th style='text-align: left'>{escape(name)}</th>{cells}</tr>"

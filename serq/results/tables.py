@@ -21,10 +21,11 @@ _ENOUGH_SAMPLES: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Headings and cells; the first column holds names, all others hold figures."""
+    """Headings and cells; the first column holds names, all others hold figures, or ``words`` as well."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    words: bool = False
 
 
 def figure(value: float | int) -> str:
@@ -176,7 +177,7 @@ def setting_table(prices: Sequence[PriceRow]) -> Table:
         for row in {row.executor: row for row in prices}.values()
         for setting in row.settings
     )
-    return Table(("executor", "value", "source"), tuple(rows))
+    return Table(("executor", "value", "source"), tuple(rows), words=True)
 
 
 def _seconds(ledger: PriceLedger, evidence: Evidence) -> float:

@@ -48,9 +48,10 @@ def _lines(
 
 
 def aligned(table: Table) -> Iterator[str]:
-    """The lines of a table: names to the left, figures to the right of their columns."""
+    """The lines of a table: names and words to the left, figures to the right of their columns."""
     lines = (table.headings, *table.rows)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for name, *figures in lines:
-        cells = (cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True))
+        place = str.ljust if table.words else str.rjust
+        cells = (place(cell, width) for cell, width in zip(figures, widths[1:], strict=True))
         yield "  ".join((name.ljust(widths[0]), *cells)).rstrip()

@@ -11,6 +11,7 @@ from serq.ir.validate import validate
 from tests.grammar.texts import codes, errors, pointed, program
 
 STAGE = "stage gpu : vllm { num_gpu_blocks 9; max_model_len 99; cost via e; }"
+NEAR = "did you mean `tensor_parallel_size`?"
 EXECUTOR = 'executor e : roofline { model "Qwen3-8B"; device "910B3"; tensor_parallel_size 2; }'
 
 
@@ -45,7 +46,7 @@ def test_a_step_stage_and_a_let_named_via() -> None:
         (f"{EXECUTOR} {STAGE.replace('via e', 'via f')}", "E209", "f", "the only executor is `e`"),
         (STAGE, "E209", "e", "declare it: `executor e : KIND { … }`"),
         (f"{EXECUTOR.replace('roofline', 'rooflin')} {STAGE}", "E225", "rooflin", "did you mean `roofline`?"),
-        (EXECUTOR.replace("tensor_p", "p"), "E222", "parallel_size", "did you mean `tensor_parallel_size`?"),
+        (EXECUTOR.replace("tensor", "tenser"), "E222", "tenser_parallel_size", NEAR),
         (EXECUTOR.replace('"910B3"', "b3"), "E225", "b3", 'write `device "b3";`'),
         (EXECUTOR.replace("2;", '"2";'), "E225", '"2"', None),
         (EXECUTOR.replace("2;", "1.5;"), "E225", "1.5", None),

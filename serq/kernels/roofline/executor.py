@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from serq.kernels.executor import BatchTotals, DecodeTotals, Evidence, OperatorPrice, Price
+from serq.kernels.executor import BatchTotals, DecodeTotals, Evidence, OperatorPrice, OutsideRange, Price
+from serq.kernels.roofline.calibration import GroupFit
+from serq.kernels.roofline.laying import Laying
 from serq.kernels.roofline.operators import Operator
-from serq.kernels.roofline.work import Part, Work
 from serq.kernels.step_batch import StepBatch
+from serq.kernels.work import Work
+
+Priced = Callable[[Work], OperatorPrice]
+"""An operator with its evidence; 0 seconds where the step has none of it."""
 
 
 class RooflineExecutor:
     """A price for every form in which a step comes; all of them go through its :class:`Work`."""
 
-    def __init__(self, operators: Sequence[Operator]) -> None:
+    def __init__(self, operators: Sequence[Priced], laying: Laying) -> None:
         self._operators = tuple(operators)
+        self._laying = laying
 
     def price(self, batch: StepBatch) -> Price:
         """The operators of a step with rows."""
-        decodes = Part.of(row for row in batch.rows if row.decode)
-        prefills = Part.of(row for row in batch.rows if not row.decode)
-        return self._price(Work(batch.tokens, decodes, prefills))
+        return self._price(self._laying.work(batch))
 
     def price_decodes(self, totals: DecodeTotals) -> Price:
         """A step of decodes alone needs no rows."""
-        return self._price(Work.of_decodes(totals, totals.decoders))
+        return self._price(self._laying.of_decodes(totals))
 
     def price_totals(self, totals: BatchTotals) -> Price:
         """A step of which only totals are known, unpadded."""
         return self._price(Work.of_totals(totals))
 
     def _price(self, work: Work) -> Price:
-        priced = []
-        for name, seconds_of in self._operators:
-            seconds = seconds_of(work)
-            if seconds > 0.0:
-                priced.append(OperatorPrice(name, seconds, Evidence.ASSUMED))
-        return Price.of(tuple(priced))
+        prices = (operator(work) for operator in self._operators)
+        return Price.of(tuple(price for price in prices if price.seconds > 0.0))
+
+
+def assumed(operator: Operator) -> Priced:
+    """An operator at an efficiency that somebody assumes."""
+    name, _, seconds = operator
+    return lambda work: OperatorPrice(name, seconds(work), Evidence.ASSUMED)
+
+
+def fitted(operator: Operator, fit: GroupFit) -> Priced:
+    """An operator at an efficiency that was fitted over a range of tokens."""
+    name, _, seconds = operator
+    low, high = fit.tokens
+
+    def price(work: Work) -> OperatorPrice:
+        if low <= work.tokens <= high:
+            return OperatorPrice(name, seconds(work), Evidence.FITTED)
+        outside = (OutsideRange("tokens", work.tokens, low, high),)
+        return OperatorPrice(name, seconds(work), Evidence.EXTRAPOLATED, outside)
+
+    return price

@@ -22,15 +22,21 @@ class Machine:
     link_latency: float = 0.0
 
     def seconds(
-        self, operations: float, bytes_moved: float, calls: float, efficiency: float | None = None
+        self,
+        operations: float,
+        bytes_moved: float,
+        calls: float,
+        efficiency: float | None = None,
+        peak: float | None = None,
     ) -> float:
         """Time of ``calls`` calls that do so much together: the slower of arithmetic and memory.
 
-        ``efficiency`` stands in for both of the machine's own.
+        ``efficiency`` stands in for both of the machine's own, ``peak`` for its operations a second.
         """
         compute = self.compute_efficiency if efficiency is None else efficiency
         memory = self.memory_efficiency if efficiency is None else efficiency
-        busy = max(operations / (self.operations * compute), bytes_moved / (self.bandwidth * memory))
+        rate = self.operations if peak is None else peak
+        busy = max(operations / (rate * compute), bytes_moved / (self.bandwidth * memory))
         return busy + calls * self.overhead
 
     def all_reduce(self, bytes_moved: float, ranks: int, calls: float) -> float:

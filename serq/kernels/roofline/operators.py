@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from serq.kernels.roofline.machine import Machine
 from serq.kernels.roofline.shard import Shard
-from serq.kernels.roofline.work import Part, Work
+from serq.kernels.work import Part, Work
 
 CHUNK = 64
 """Tokens of a chunk of the Gated DeltaNet prefill, as in vllm-ascend (facts: section 2)."""
@@ -19,19 +20,28 @@ CHUNK = 64
 STATE_BYTES = 4
 """A Gated DeltaNet state is kept in fp32 (``mamba_ssm_dtype`` of the models)."""
 
-Operator = tuple[str, Callable[[Work], float]]
+class Operator(NamedTuple):
+    """One operator: its name, the group whose efficiency it has (empty: none), its seconds in a step."""
+
+    name: str
+    group: str
+    seconds: Callable[[Work], float]
+
+
+GROUPS: Final = ("linear", "attention", "gdn", "experts", "lm_head")
+"""Groups of operators that can have an efficiency of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
     """How attention calls are priced.
 
-    ``split`` says of a step with decodes and prefills whether they are two calls. ``decode_head`` and
-    ``mixed_decode_head`` are the least seconds that a decode takes by query head and token of context, in a
-    call of its own and beside prefills.
+    ``split`` says of a step with decodes and prefills whether they are two calls; None: whichever is the
+    cheaper. ``decode_head`` and ``mixed_decode_head`` are the least seconds that a decode takes by query head
+    and token of context, in a call of its own and beside prefills.
     """
 
-    split: Callable[[Work], bool]
+    split: Callable[[Work], bool] | None
     decode_head: float = 0.0
     mixed_decode_head: float = 0.0
 
@@ -46,34 +56,38 @@ class Operators:
     weight_bytes: float = 2.0
     activation_bytes: float = 2.0
     cache_bytes: float = 2.0
+    weight_peak: float | None = None
+    """Operations a second on weights of fewer bits; None: those of the machine."""
     efficiency: dict[str, float] = field(default_factory=dict)
     """Operator group -> the share of the roofline that it reaches, in place of the machine's."""
 
     def all(self) -> Iterator[Operator]:
         """Every operator of the model, in the order of a layer."""
         model = self.shard.model
-        yield "embedding", self._embedding
-        yield "attention_projections", self._attention_projections
-        yield "attention", self.attention_seconds
+        yield Operator("embedding", "", self._embedding)
+        yield Operator("attention_projections", "linear", self._attention_projections)
+        yield Operator("attention", "attention", self.attention_seconds)
         if model.gdn_layers:
-            yield "gdn_projections", self._gdn_projections
-            yield "gdn", self._gdn
+            yield Operator("gdn_projections", "linear", self._gdn_projections)
+            yield Operator("gdn", "gdn", self._gdn)
         if model.num_experts:
-            yield "router_and_shared_expert", self._dense_mlp
-            yield "experts", self._experts
+            yield Operator("router_and_shared_expert", "linear", self._dense_mlp)
+            yield Operator("experts", "experts", self._experts)
         else:
-            yield "mlp", self._dense_mlp
-        yield "norms_and_activations", self._elementwise
+            yield Operator("mlp", "linear", self._dense_mlp)
+        yield Operator("norms_and_activations", "", self._elementwise)
         if self.shard.tensor_parallel_size > 1 or (model.num_experts and self.shard.expert_ranks > 1):
-            yield "collectives", self._collectives
-        yield "lm_head", self._lm_head
+            yield Operator("collectives", "", self._collectives)
+        yield Operator("lm_head", "lm_head", self._lm_head)
 
     # --- matrix products --------------------------------------------------------------------------------
 
     def _products(self, group: str, tokens: float, weights: float, widths: float, calls: float) -> float:
         """``weights`` parameters met by ``tokens`` tokens, ``widths`` activations a token in and out."""
-        moved = weights * self.weight_bytes + tokens * widths * self.activation_bytes
-        return self.machine.seconds(2.0 * tokens * weights, moved, calls, self.efficiency.get(group))
+        bits = self.activation_bytes if group == "lm_head" else self.weight_bytes
+        moved = weights * bits + tokens * widths * self.activation_bytes
+        peak = None if group == "lm_head" else self.weight_peak
+        return self.machine.seconds(2.0 * tokens * weights, moved, calls, self.efficiency.get(group), peak)
 
     def _embedding(self, work: Work) -> float:
         moved = 2.0 * work.tokens * self.shard.model.hidden_size * self.activation_bytes
@@ -112,7 +126,8 @@ class Operators:
         rows = model.num_layers * tokens * model.experts_per_token / shard.expert_ranks
         moved = weights * touched * self.weight_bytes + rows * widths * self.activation_bytes
         calls = 2 * model.num_layers
-        return self.machine.seconds(operations, moved, calls, self.efficiency.get("experts"))
+        efficiency = self.efficiency.get("experts")
+        return self.machine.seconds(operations, moved, calls, efficiency, self.weight_peak)
 
     def _lm_head(self, work: Work) -> float:
         """Logits of one token a request."""
@@ -131,11 +146,18 @@ class Operators:
 
     def attention_seconds(self, work: Work) -> float:
         """The attention calls of all full-attention layers: one a layer, or two where the step is split."""
-        both = bool(work.decodes.tokens) and bool(work.prefills.tokens)
-        split = not both or self.attention.split(work)
-        head = self.attention.decode_head if split else self.attention.mixed_decode_head
+        rule = self.attention.split
+        if not work.mixed:
+            return self._attention_calls(work, split=False)
+        if rule is None:
+            return min(self._attention_calls(work, split) for split in (False, True))
+        return self._attention_calls(work, rule(work))
+
+    def _attention_calls(self, work: Work, split: bool) -> float:
+        alone = split or not work.mixed
+        head = self.attention.decode_head if alone else self.attention.mixed_decode_head
         seconds = self._attention_part(work.prefills, 0.0) + self._attention_part(work.decodes, head)
-        calls = 2 if both and split else 1
+        calls = 2 if split else 1
         return self.shard.model.full_attention_layers * (seconds + calls * self.machine.overhead)
 
     def _attention_part(self, part: Part, head: float) -> float:

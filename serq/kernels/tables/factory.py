@@ -6,22 +6,61 @@ from pathlib import Path
 from typing import cast
 
 from serq.errors import DataError
+from serq.kernels.fia.attention import HEAD_DIMS, MeasuredAttention, split_rule
+from serq.kernels.fia.points import SOURCE, Heads
 from serq.kernels.registry import BuiltExecutor, ExecutorOptions, PricedStage, Setting
+from serq.kernels.roofline.factory import model_of
+from serq.kernels.roofline.shard import Shard
 from serq.kernels.tables.executor import TableExecutor
 from serq.kernels.tables.grid import Extrapolation
 from serq.kernels.tables.operator_table import OperatorTable
 
 
 def build(options: ExecutorOptions, stage: PricedStage) -> BuiltExecutor:
-    """The tables of a folder. Raises DataError for one that cannot be read."""
-    tables = read_tables(stage.folder / options.text("tables"))
+    """Tables of a folder, attention from measured points, or both.
+
+    Raises DataError for a table that cannot be read, RunError for options that do not go together.
+    """
+    tables = read_tables(stage.folder / options.text("tables")) if options.written("tables") else []
+    attention = _attention(options)
+    if not tables and attention is None:
+        raise options.fault("it prices nothing", 'add `tables "FOLDER";`, or `fia ascend950;`')
     policy = cast(Extrapolation, options.text("extrapolation"))
-    source = "the program" if options.written("extrapolation") else "default"
-    settings = [Setting("extrapolation", policy, source)]
+    settings = [Setting("extrapolation", policy, options.source("extrapolation"))]
     settings += [
         Setting(table.sidecar.operator, table.path.name, table.sidecar.provenance.text()) for table in tables
     ]
-    return BuiltExecutor(TableExecutor(tables, policy), tuple(settings))
+    if attention is not None:
+        form = options.rule("fia_split")
+        text = form if isinstance(form, str) else "an expression"
+        settings.append(Setting("fia_split", text, options.source("fia_split")))
+        settings.append(Setting("fia", options.text("fia"), SOURCE))
+        if any(table.sidecar.operator == "attention" for table in tables):
+            raise options.fault("`attention` stands in a table and in `fia`", "leave one of them out")
+    return BuiltExecutor(TableExecutor(tables, policy, attention), tuple(settings))
+
+
+def _attention(options: ExecutorOptions) -> MeasuredAttention | None:
+    """Attention from measured points, where the program asks for it."""
+    needs = ("fia_split", "model", "tensor_parallel_size")
+    if not options.written("fia"):
+        lonely = next((name for name in needs if options.written(name)), None)
+        if lonely is not None:
+            raise options.fault(f"`{lonely}` belongs to `fia`, which is not there", "add `fia ascend950;`")
+        return None
+    if not options.written("model"):
+        raise options.fault("`fia` needs the heads of a model", 'add `model "Qwen3.5-27B";`')
+    shard = Shard(model_of(options), options.count("tensor_parallel_size"))
+    fault = shard.fault()
+    if fault is not None:
+        raise options.fault(*fault)
+    dim = shard.model.head_dim
+    if dim not in HEAD_DIMS:
+        raise options.fault(f"`fia` has no head dimension {dim}, only 128 and 256")
+    heads = Heads(shard.num_heads, shard.num_kv_heads, dim)
+    split = split_rule(options.rule("fia_split"))
+    layers = shard.model.full_attention_layers
+    return MeasuredAttention(heads, layers, shard.tensor_parallel_size, split)
 
 
 def read_tables(folder: Path) -> list[OperatorTable]:

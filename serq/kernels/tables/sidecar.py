@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -18,6 +18,9 @@ from serq.source import read_text
 
 SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 """Unit of a time -> seconds."""
+
+
+Metadata = TypeVar("Metadata", bound=msgspec.Struct)
 
 
 class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,11 +64,7 @@ class Sidecar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_sidecar(path: Path) -> Sidecar:
     """The metadata at ``path``. Raises DataError, with the line, for anything that it may not say."""
     text = read_text(path, "table metadata")
-    try:
-        plain = tomllib.loads(text) if path.suffix == ".toml" else msgspec.json.decode(text)
-        sidecar = msgspec.convert(plain, Sidecar)
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
-        raise DataError(f"{path}{_line(text, error)}: {error}") from None
+    sidecar = read_toml(path, Sidecar, "table metadata")
     for name in (*sidecar.axes, *filter(None, (sidecar.when,))):
         if name not in QUANTITIES:
             known = ", ".join(QUANTITIES)
@@ -76,6 +75,16 @@ def read_sidecar(path: Path) -> Sidecar:
     if sidecar.calls < 1:
         raise DataError(f"{path}{_line_of(text, 'calls')}: `calls` must be at least 1")
     return sidecar
+
+
+def read_toml(path: Path, what: type[Metadata], role: str) -> Metadata:
+    """A TOML file, or a JSON one by its name, as ``what``. Raises DataError, with the line."""
+    text = read_text(path, role)
+    try:
+        plain = msgspec.json.decode(text) if path.suffix == ".json" else tomllib.loads(text)
+        return msgspec.convert(plain, what)
+    except (tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
+        raise DataError(f"{path}{_line(text, error)}: {error}") from None
 
 
 def _line(text: str, error: Exception) -> str:

@@ -97,7 +97,7 @@ class EngineAssembly:
     ) -> ExpressionPrice | MeteredExecutor:
         """What prices the steps of a member: the expression of its cost, or the executor that it names."""
         if isinstance(declared.cost, nodes.Via):
-            priced = priced_stage(stage.name, resolved, self._pricing.folder)
+            priced = priced_stage(stage.name, declared, resolved, self._pricing.folder)
             return self._pricing.member(declared.cost, priced)
         cost = self._functions[f"cost_{python_name}"]
         return ExpressionPrice(lambda totals: cost(totals, draws), reading.variables((declared.cost,)))

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from serq.errors import RunError
-from serq.ir.serving import KVCacheGroup, Vllm
+from serq.ir.serving import KVCacheGroup, Layout, Vllm
 from serq.kernels.registry import PricedStage
 from serq.runtime.request_records import Option
 from serq.runtime.serving.ascend_schedulers import scheduler_text
-from serq.runtime.serving.layouts import layout_text
+from serq.runtime.serving.layouts import layout_engine, layout_text
 from serq.runtime.vllm.config import EngineConfig, KVTransferConfig, SpeculativeConfig
 from serq.runtime.vllm.kv_cache_spec import (
     ChunkedLocalAttentionSpec,
@@ -90,7 +90,7 @@ def _kv_transfer(declared: Vllm) -> KVTransferConfig | None:
     return KVTransferConfig(declared.kv_role, declared.kv_load_failure_policy or "fail")
 
 
-def priced_stage(name: str, resolved: ResolvedEngine, folder: Path) -> PricedStage:
+def priced_stage(name: str, declared: Vllm, resolved: ResolvedEngine, folder: Path) -> PricedStage:
     """The stage as an executor sees it."""
     config, speculative = resolved.config, resolved.config.speculative
     return PricedStage(
@@ -103,6 +103,8 @@ def priced_stage(name: str, resolved: ResolvedEngine, folder: Path) -> PricedSta
         speculative_method=None if speculative is None else speculative.method,
         num_speculative_tokens=0 if speculative is None else speculative.num_speculative_tokens,
         chunked_prefill=config.enable_chunked_prefill,
+        data_parallel_size=declared.data_parallel_size or 1,
+        layout=None if declared.layout == Layout() else layout_engine(declared.layout, config),
     )
 
 

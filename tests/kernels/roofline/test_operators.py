@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +12,7 @@ from serq.kernels.executor import DecodeTotals
 from serq.kernels.roofline.machine import Machine
 from serq.kernels.roofline.operators import Attention, Operators
 from serq.kernels.roofline.shard import Shard
-from serq.kernels.roofline.work import NOTHING, Part, Work
+from serq.kernels.work import NOTHING, Part, Work
 from tests.shared import shared
 
 ROUND = Machine(1e12, 1e12, 1.0, 1.0, 0.0)
@@ -25,8 +26,12 @@ def operators(
     return Operators(Shard(models()[model], ranks), machine, attention)
 
 
+def named(found: Operators) -> dict[str, Callable[[Work], float]]:
+    return {operator.name: operator.seconds for operator in found.all()}
+
+
 def seconds(model: str, work: Work, operator: str, ranks: int = 1) -> float:
-    return dict(operators(model, ranks).all())[operator](work)
+    return named(operators(model, ranks))[operator](work)
 
 
 def test_parameters_are_those_that_the_names_say() -> None:
@@ -40,10 +45,10 @@ def test_parameters_are_those_that_the_names_say() -> None:
 def test_an_mlp_of_one_token_reads_its_weights_and_of_many_computes() -> None:
     """Qwen3-8B: 36 layers of 3 x 4096 x 12288 weights are 5.436e9 parameters of two bytes."""
     weights = 36 * 3 * 4096 * 12288
-    one = Work(1, Part(1, 1, 1, 1), NOTHING)
+    one = Work(1, Part(1, 1, 1, 1, 1), NOTHING)
     activations = 36 * (2 * 4096 + 3 * 12288) * 2
     assert seconds("Qwen3-8B", one, "mlp") == pytest.approx((2 * weights + activations) / 1e12, rel=1e-12)
-    many = Work(1000, NOTHING, Part(1, 1000, 500500, 1000))
+    many = Work(1000, NOTHING, Part(1, 1000, 500500, 1000, 1000))
     assert seconds("Qwen3-8B", many, "mlp") == pytest.approx(2 * 1000 * weights / 1e12, rel=1e-12)
 
 
@@ -57,13 +62,13 @@ def test_attention_of_one_decode() -> None:
 
 def test_attention_of_a_prefill_counts_causal_pairs() -> None:
     """A chunk of 3 tokens on 10: 11 + 12 + 13 pairs."""
-    work = Work(3, NOTHING, Part(1, 3, 36, 13))
+    work = Work(3, NOTHING, Part(1, 3, 36, 13, 13))
     expected = 28 * 4 * 16 * 128 * 36 / 1e12
     assert seconds("Qwen3-0.6B", work, "attention") == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_mixed_call_pays_for_its_decodes_by_head_and_token() -> None:
-    work = Work(11, Part(1, 1, 101, 101), Part(1, 10, 55, 10))
+    work = Work(11, Part(1, 1, 101, 101, 101), Part(1, 10, 55, 10, 10))
     rates = {"decode_head": 1e-9, "mixed_decode_head": 3e-9}
     both = [
         operators("Qwen3-0.6B", attention=Attention(lambda work, s=split: s, **rates)).attention_seconds(work)
@@ -75,7 +80,7 @@ def test_a_mixed_call_pays_for_its_decodes_by_head_and_token() -> None:
 
 
 def test_one_call_or_two_is_a_call_of_overhead() -> None:
-    work = Work(11, Part(1, 1, 101, 101), Part(1, 10, 55, 10))
+    work = Work(11, Part(1, 1, 101, 101, 101), Part(1, 10, 55, 10, 10))
     slow = Machine(1e12, 1e12, 1.0, 1.0, 1.0)
     one, two = (
         operators("Qwen3-0.6B", attention=Attention(lambda work, s=split: s), machine=slow)
@@ -92,7 +97,7 @@ def test_a_gdn_decode_moves_the_state_twice() -> None:
     window = 48 * (2 * 16 * 128 + 48 * 128) * 3 * 2
     assert window == pytest.approx(2.95e6, rel=1e-2)
     tokens = 48 * (3 * (2 * 16 * 128 + 48 * 128) + 2 * 48 * 128) * 2
-    work = Work(1, Part(1, 1, 1, 1), NOTHING)
+    work = Work(1, Part(1, 1, 1, 1, 1), NOTHING)
     expected = (2 * (state + window) + tokens) / 1e12
     assert seconds("Qwen3.5-27B", work, "gdn") == pytest.approx(expected, rel=1e-12)
 
@@ -102,7 +107,7 @@ def test_a_gdn_chunk_computes_0_18_million_operations_a_token_and_head() -> None
     per_head = 6 * 128 * 128 + 2 * 64 * (3 * 128 + 2 * 128) + 64 * 64 / 3
     assert per_head == pytest.approx(0.18e6, rel=0.02)
     tokens = 10_000
-    work = Work(tokens, NOTHING, Part(1, tokens, 1, tokens))
+    work = Work(tokens, NOTHING, Part(1, tokens, 1, tokens, tokens))
     expected = 48 * tokens * 48 * per_head / 1e12
     assert seconds("Qwen3.5-27B", work, "gdn") == pytest.approx(expected, rel=1e-12)
 
@@ -110,14 +115,14 @@ def test_a_gdn_chunk_computes_0_18_million_operations_a_token_and_head() -> None
 def test_experts_are_touched_as_often_as_even_choice_says() -> None:
     """One token of Qwen3-30B-A3B reads 8 of 128 experts; very many read all of them."""
     expert = 3 * 2048 * 768
-    one = Work(1, Part(1, 1, 1, 1), NOTHING)
+    one = Work(1, Part(1, 1, 1, 1, 1), NOTHING)
     moved = 48 * 8 * expert * 2 + 48 * 8 * (2 * 2048 + 3 * 768) * 2
     assert seconds("Qwen3-30B-A3B", one, "experts") == pytest.approx(moved / 1e12, rel=1e-9)
     assert seconds("Qwen3-30B-A3B", one, "experts", ranks=4) == pytest.approx(moved / 4e12, rel=1e-9)
 
 
 def test_the_head_computes_one_token_a_request() -> None:
-    work = Work(1001, Part(1, 1, 1, 1), Part(1, 1000, 1, 1))
+    work = Work(1001, Part(1, 1, 1, 1, 1), Part(1, 1000, 1, 1, 1))
     weights = 151936 * 4096
     assert seconds("Qwen3-8B", work, "lm_head") == pytest.approx(2 * 2 * weights / 1e12, rel=1e-12)
 
@@ -125,10 +130,10 @@ def test_the_head_computes_one_token_a_request() -> None:
 def test_a_ring_of_four_sends_six_quarters() -> None:
     """Two all-reduces a layer of 10 x 4096 two-byte activations, 36 layers, at 1e9 bytes a second."""
     machine = Machine(1e12, 1e12, 1.0, 1.0, 0.0, link=1e9)
-    work = Work(10, Part(10, 10, 10, 10), NOTHING)
-    collectives = dict(operators("Qwen3-8B", 4, machine=machine).all())["collectives"]
+    work = Work(10, Part(10, 10, 10, 10, 1), NOTHING)
+    collectives = named(operators("Qwen3-8B", 4, machine=machine))["collectives"]
     assert collectives(work) == pytest.approx(72 * 10 * 4096 * 2 * 1.5 / 1e9, rel=1e-12)
-    assert "collectives" not in dict(operators("Qwen3-8B", 1).all())
+    assert "collectives" not in named(operators("Qwen3-8B", 1))
 
 
 @pytest.mark.parametrize(
