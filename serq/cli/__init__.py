@@ -14,6 +14,7 @@ from serq.cli.pictures import plot, timeline
 from serq.cli.run import run
 from serq.cli.sweep import sweep
 from serq.cli.trace import trace
+from serq.cli.validate import validate
 from serq.cli.vllm_args import vllm_args
 from serq.oracle.commands import oracle
 
@@ -24,5 +25,5 @@ def main() -> None:
     """Run LLM serving deployments written as short programs (.sq)."""
 
 
-for command in (run, sweep, plot, timeline, check, ir, fmt, trace, vllm_args, oracle, lsp):
+for command in (run, sweep, plot, timeline, check, ir, fmt, trace, vllm_args, validate, oracle, lsp):
     main.add_command(command)
