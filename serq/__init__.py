@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from serq.errors import CompileError, DataError, RunError, SerqError, UsageError
 
 if TYPE_CHECKING:
-    from serq.api import Program, check, compile, run
+    from serq.api import Program, check, compile, open_run_folder, read_run, run
     from serq.results import Report
 
 __version__ = "0.1.0"
@@ -27,6 +27,8 @@ __all__ = [
     "UsageError",
     "check",
     "compile",
+    "open_run_folder",
+    "read_run",
     "run",
 ]
 
@@ -37,6 +39,8 @@ _HOMES = {
     "Report": "serq.results",
     "check": "serq.api",
     "compile": "serq.api",
+    "open_run_folder": "serq.api",
+    "read_run": "serq.api",
     "run": "serq.api",
 }
 

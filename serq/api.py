@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from math import inf
 from os.path import normpath
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from serq.errors import CompileError, UsageError
+from serq.errors import CompileError, RunError, UsageError
 from serq.ir import nodes
 from serq.ir.validate import require_horizon, validate
 from serq.ir.walk import descendants
@@ -16,6 +17,9 @@ from serq.profiling import Profile
 from serq.results import Report
 from serq.runtime.trace import Trace, TraceSource, open_trace, read_trace
 from serq.source import Diagnostic, SourceFile, SourceMap, read_text
+
+if TYPE_CHECKING:
+    from serq.results.run_folder import PartFormat, RunWriter
 
 Sets = Mapping[str, str | float]
 """New values for `let`s: a number, or the text of a constant expression."""
@@ -92,11 +96,13 @@ def run(
     steps: bool = False,
     progress: Progress | None = None,
     profile: Profile | None = None,
+    out: RunWriter | None = None,
 ) -> Report:
     """Run a program, or the file at a path, to its end. Raises RunError, with what was recorded by then.
 
     ``steps`` keeps what every step of a `vllm` stage is made of, so that the report tells how it lay on the
-    device; without it a run is faster. ``profile`` is told how long the phases of the run took.
+    device; without it a run is faster. ``profile`` is told how long the phases of the run took. ``out`` keeps
+    the run in a folder while it goes on (see :func:`open_run_folder`).
     """
     profile = profile or Profile()
     with profile.phase("load"):
@@ -110,16 +116,48 @@ def run(
         trace = program.open_trace()
     with profile.phase("compile"):
         model_of(program.ir)
-    with profile.phase("run"):
-        records = simulate(
-            program.ir,
-            trace=trace,
-            keep_rows=steps,
-            source_map=program.source_map,
-            progress=progress,
-            folder=program.folder,
-        )
-    return Report(records, program.warnings)
+    report = Report if out is None else out.finish
+    try:
+        with profile.phase("run"):
+            records = simulate(
+                program.ir,
+                trace=trace,
+                keep_rows=steps,
+                source_map=program.source_map,
+                progress=progress,
+                sink=out,
+                folder=program.folder,
+            )
+    except RunError as error:
+        if error.records is not None:
+            error.report = report(error.records, program.warnings)
+        raise
+    with profile.phase("report"):
+        return report(records, program.warnings)
+
+
+def open_run_folder(
+    folder: str | Path, program: Program, part_format: PartFormat = "parquet", *, overwrite: bool = False
+) -> RunWriter:
+    """A folder in which :func:`run` keeps a run of ``program``; :func:`read_run` reads it again.
+
+    ``part_format`` is ``"parquet"`` or ``"csv"``; ``overwrite`` removes an earlier run from the folder.
+    Raises UsageError where the folder holds something else or a package is missing, DataError where it
+    cannot be written.
+    """
+    from serq.results.run_folder import RunWriter
+
+    return RunWriter.open(folder, program.ir, part_format, overwrite=overwrite)
+
+
+def read_run(folder: str | Path) -> Report:
+    """The report of the run in ``folder``; its tables stay there until they are asked for.
+
+    A run that was killed has what it had written. Raises DataError for a folder that holds no run.
+    """
+    from serq.results.run_folder import read_run
+
+    return read_run(folder)
 
 
 def check(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from serq.results import Report
     from serq.runtime.records import Records
     from serq.source import Diagnostic
 
@@ -40,10 +41,12 @@ class RunError(SerqError):
     ``time`` is the instant in the model, ``session`` the serial number of the session (None: the
     deployment itself), ``diagnostic`` the statement, where it is known; ``code`` is the stable name of the
     rule that was broken. The simulation sets ``records`` to what it had recorded by then
-    (``Records.stopped`` says why it ends there), so nothing recorded is lost.
+    (``Records.stopped`` says why it ends there), so nothing recorded is lost; :func:`serq.run` sets
+    ``report``.
     """
 
     records: Records | None = None
+    report: Report | None = None
 
     def __init__(
         self,

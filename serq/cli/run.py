@@ -15,6 +15,7 @@ from serq.profiling import Profile
 
 if TYPE_CHECKING:
     from serq.results import Report
+    from serq.results.run_folder import PartFormat
 
 EVERY_STEP = (1, 2**63)
 
@@ -57,6 +58,9 @@ def step_range(
     help="List the steps of vllm stages, or those numbered N to M, as they lie on the device.",
 )
 @click.option("--steps-of", metavar="STAGE", help="List the steps of this stage, or of this member of one.")
+@click.option("--out", type=FILE, metavar="DIR", help="Keep the run in DIR while it goes on (read_run).")
+@click.option("--out-format", type=click.Choice(("parquet", "csv")), help="Files in DIR (default: parquet).")
+@click.option("--overwrite", is_flag=True, help="Replace the run that DIR holds.")
 @click.option("--profile", "profiled", is_flag=True, help="Say on stderr where the time went.")
 def run(
     file: Path,
@@ -70,12 +74,19 @@ def run(
     dump: Path | None,
     steps: tuple[int, int] | None,
     steps_of: str | None,
+    out: Path | None,
+    out_format: PartFormat | None,
+    overwrite: bool,
     profiled: bool,
 ) -> None:
     """Simulate FILE (.sq, or .json for an IR file) and print what happened.
 
     A run that dies or is interrupted still prints and dumps what it recorded, and says so.
     """
+    if out is None and (out_format is not None or overwrite):
+        raise UsageError("--out-format and --overwrite say how --out DIR is written: give it")
+    if out is not None and (steps is not None or steps_of is not None):
+        raise UsageError("a run folder does not keep what steps are made of: --out cannot go with --steps")
     if steps_of is not None and steps is None:
         steps = EVERY_STEP
     if steps is not None and as_json:
@@ -84,7 +95,6 @@ def run(
     with profile.phase("load"):
         from serq import api
         from serq.cli.progress import showing_progress
-        from serq.results import Report
         from serq.results.dump import make_folder
     with profile.phase("compile"):
         program = api.compile(
@@ -100,12 +110,15 @@ def run(
 
     if dump is not None:
         make_folder(dump)
+    writer = None
+    if out is not None:
+        writer = api.open_run_folder(out, program, out_format or "parquet", overwrite=overwrite)
     try:
         with showing_progress(program.ir.run.horizon) as progress:
-            report = api.run(program, steps=steps is not None, progress=progress, profile=profile)
+            report = api.run(program, steps=steps is not None, progress=progress, profile=profile, out=writer)
     except RunError as error:
-        if error.records is not None:
-            show(Report(error.records, program.warnings))
+        if error.report is not None:
+            show(error.report)
         raise
     show(report)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from math import ceil, isnan, nan
 from typing import Final
 
@@ -11,7 +11,9 @@ from serq.results.statistics import mean
 from serq.runtime.records import Records
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, RequestTable
 
-_RAN_TO_THEIR_END: Final = frozenset(map(FINISH_REASONS.index, ("stop", "length", "repetition")))
+RAN_TO_THEIR_END: Final = ("stop", "length", "repetition")
+"""Finish reasons of requests that latencies are measured on."""
+_REASONS: Final = frozenset(map(FINISH_REASONS.index, RAN_TO_THEIR_END))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,21 @@ class EngineFigures:
     e2e: Latency
 
 
+@dataclass(slots=True)
+class RequestsElsewhere(RequestTable):
+    """The requests of a run whose rows are not in memory; ``figures`` knows what they come to."""
+
+    figures: Callable[[Records], list[EngineFigures]] = field(kw_only=True)
+
+
 def engine_figures(records: Records) -> list[EngineFigures]:
     """The figures of every engine, in the order of declaration."""
     table = records.requests
+    if isinstance(table, RequestsElsewhere):
+        return table.figures(records)
     places: list[list[int]] = [[] for _ in records.engines]
     for place, (engine, reason) in enumerate(zip(table.engine, table.finish_reason, strict=True)):
-        if reason in _RAN_TO_THEIR_END and table.finish[place] >= records.warmup:
+        if reason in _REASONS and table.finish[place] >= records.warmup:
             places[engine].append(place)
     return [_figures(row, table, mine) for row, mine in zip(records.engines, places, strict=True)]
 

@@ -10,7 +10,7 @@ from serq.results.engines import EngineFigures, Latency
 from serq.results.statistics import Summary
 from serq.results.step_layouts import LaidStep, lay_out
 from serq.runtime.records import GaugeRow, PoolRow, Records, Series, StageRow
-from serq.runtime.request_records import FINISH_REASONS, EngineRow, StepTable
+from serq.runtime.request_records import FINISH_REASONS, STEP_COLUMNS, EngineRow
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -112,7 +112,7 @@ def step_frame(engines: Sequence[EngineRow]) -> DataFrame:
 
     if any(engine.rows is not None for engine in engines):
         return _laid_out_frame(engines)
-    names = [field.name for field in fields(StepTable)]
+    names = STEP_COLUMNS
     parts = [
         pandas.DataFrame({name: getattr(engine.table, name) for name in names}).assign(
             stage=engine.name, member=engine.member
@@ -126,7 +126,7 @@ def step_frame(engines: Sequence[EngineRow]) -> DataFrame:
 def _laid_out_frame(engines: Sequence[EngineRow]) -> DataFrame:
     import pandas
 
-    names = [field.name for field in fields(StepTable)]
+    names = STEP_COLUMNS
     parts = []
     for engine, laid in zip(engines, lay_out(engines), strict=True):
         columns: dict[str, Any] = {name: getattr(engine.table, name) for name in names}

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, fsum, inf, isnan, nan, sqrt
-from typing import Final
+from typing import Final, Protocol
 
 BATCHES: Final = 20
 STUDENT_T: Final = 2.093
 """The 97.5 % quantile of Student's t with 19 degrees of freedom, for a two-sided 95 % interval."""
+
+
+class Samples(Protocol):
+    """Numbers in recording order, in memory or not; they can be gone through any number of times."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def __iter__(self) -> Iterator[float]:
+        """From the first to the last."""
+
+
+class OrderedSamples(Samples, Protocol):
+    """Numbers that know which of them are the smallest, and so on."""
+
+    def at_ranks(self, ranks: Sequence[int]) -> list[float]:
+        """Those at ``ranks``, from 0, if all were sorted, NaN last."""
+
+    def part(self, start: int, stop: int) -> Samples:
+        """Those from number ``start`` to before ``stop``, in recording order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +47,57 @@ class Summary:
     largest: float
 
 
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """Samples in a list."""
+
+    values: Sequence[float]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.values)
+
+    def at_ranks(self, ranks: Sequence[int]) -> list[float]:
+        """Those at ``ranks``, from 0, if all were sorted, NaN last."""
+        numbers = sorted(value for value in self.values if not isnan(value))
+        ordered = numbers + [nan] * (len(self.values) - len(numbers))
+        return [ordered[rank] for rank in ranks]
+
+    def part(self, start: int, stop: int) -> Samples:
+        """Those from number ``start`` to before ``stop``, in recording order."""
+        return self.values[start:stop]
+
+
 def summarize(values: Sequence[float]) -> Summary:
     """The figures of ``values``, which are in recording order (R-B-115 to R-B-117)."""
-    if not values:
+    return summarize_samples(InMemory(values))
+
+
+def summarize_samples(values: OrderedSamples) -> Summary:
+    """The figures of ``values``, wherever they are (R-B-115 to R-B-117)."""
+    count = len(values)
+    if not count:
         return Summary(0, nan, inf, nan, nan, nan, nan)
-    numbers = sorted(value for value in values if not isnan(value))
-    ordered = numbers + [nan] * (len(values) - len(numbers))
+    p99, smallest, largest = values.at_ranks([ceil(0.99 * count) - 1, 0, count - 1])
     return Summary(
-        count=len(values),
+        count=count,
         mean=mean(values),
         ci=confidence(values),
         cv2=squared_variation(values),
-        p99=ordered[ceil(0.99 * len(values)) - 1],
-        smallest=ordered[0],
-        largest=ordered[-1],
+        p99=p99,
+        smallest=smallest,
+        largest=largest,
     )
 
 
-def mean(values: Sequence[float]) -> float:
+def mean(values: Samples) -> float:
     """The arithmetic mean, of one sample or more."""
     return _total(values) / len(values)
 
 
-def squared_variation(values: Sequence[float]) -> float:
+def squared_variation(values: Samples) -> float:
     """Sample variance over squared mean; NaN for fewer than two samples or a mean of 0 (R-B-116)."""
     centre = mean(values)
     if len(values) < 2 or centre == 0:
@@ -57,7 +105,7 @@ def squared_variation(values: Sequence[float]) -> float:
     return _variance(values, centre) / centre / centre
 
 
-def confidence(values: Sequence[float]) -> float:
+def confidence(values: OrderedSamples) -> float:
     """Half-width of the 95 % interval of the mean from 20 batch means (R-B-115).
 
     The batches follow each other in recording order; the samples that fill no batch are left out.
@@ -65,16 +113,31 @@ def confidence(values: Sequence[float]) -> float:
     size = len(values) // BATCHES
     if size < 2:
         return inf
-    means = [mean(values[start : start + size]) for start in range(0, size * BATCHES, size)]
+    means = [mean(values.part(start, start + size)) for start in range(0, size * BATCHES, size)]
     return STUDENT_T * sqrt(_variance(means, mean(means))) / sqrt(BATCHES)
 
 
-def _variance(values: Sequence[float], centre: float) -> float:
-    deviations = (value - centre for value in values)
-    return _total([deviation * deviation for deviation in deviations]) / (len(values) - 1)
+@dataclass(frozen=True, slots=True)
+class _Squares:
+    """Squared deviations of samples from ``centre``."""
+
+    values: Samples
+    centre: float
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[float]:
+        for value in self.values:
+            deviation = value - self.centre
+            yield deviation * deviation
 
 
-def _total(values: Sequence[float]) -> float:
+def _variance(values: Samples, centre: float) -> float:
+    return _total(_Squares(values, centre)) / (len(values) - 1)
+
+
+def _total(values: Samples) -> float:
     """The correctly rounded sum, the same on every Python; by plain addition where it overflows."""
     try:
         return fsum(values)

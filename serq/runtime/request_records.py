@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from math import nan
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from serq.runtime.serving.layouts import StepLayoutEngine
@@ -59,14 +60,25 @@ class RequestTable:
     """A place in :data:`FINISH_REASONS`."""
     first_step: array[int] = field(default_factory=_integers)
     last_step: array[int] = field(default_factory=_integers)
+    handed_over: int = 0
+    """Requests ahead of the first entry, which a sink has taken away."""
 
     def __len__(self) -> int:
         return len(self.sent)
 
+    def over(self) -> int:
+        """How many entries at the begin nothing will change any more: their requests have ended."""
+        return self.finish_reason.index(0) if 0 in self.finish_reason else len(self)
+
+    def take(self, rows: int) -> dict[str, Sequence[Any]]:
+        """The first ``rows`` entries by column; the table goes on without them."""
+        self.handed_over += rows
+        return _take(self, REQUEST_COLUMNS, rows)
+
     def open(
         self, session: int, turn: int, handle: str, engine: int, label: float, sent: float, prompt_tokens: int
     ) -> int:
-        """Append a request that was just sent; its place in the columns."""
+        """Append a request that was just sent; its number."""
         for column, value in (
             (self.session, session),
             (self.turn, turn),
@@ -86,7 +98,7 @@ class RequestTable:
         self.sent.append(sent)
         for column_of_times in (self.queued, self.scheduled, self.first_token, self.last_token, self.finish):
             column_of_times.append(nan)
-        return len(self.sent) - 1
+        return self.handed_over + len(self.sent) - 1
 
 
 @dataclass(slots=True)
@@ -109,9 +121,41 @@ class StepTable:
     waiting: array[int] = field(default_factory=_integers)
     free_blocks: array[int] = field(default_factory=_integers)
     preempted: array[int] = field(default_factory=_integers)
+    handed_over: int = 0
+    """Steps ahead of the first entry, which a sink has taken away."""
 
     def __len__(self) -> int:
         return len(self.end)
+
+    @property
+    def count(self) -> int:
+        """How many steps there were, those that were taken away included."""
+        return self.handed_over + len(self.end)
+
+    def take(self, rows: int) -> dict[str, Sequence[Any]]:
+        """The first ``rows`` entries by column; the table goes on without them."""
+        self.handed_over += rows
+        return _take(self, STEP_COLUMNS, rows)
+
+
+def trim(table: RequestTable | StepTable, columns: Sequence[str]) -> None:
+    """Drop an entry of which only a part was recorded: an interrupt may fall between two columns."""
+    whole = min(len(getattr(table, name)) for name in columns)
+    for name in columns:
+        del getattr(table, name)[whole:]
+
+
+REQUEST_COLUMNS: Final = tuple(entry.name for entry in fields(RequestTable) if entry.name != "handed_over")
+STEP_COLUMNS: Final = tuple(entry.name for entry in fields(StepTable) if entry.name != "handed_over")
+
+
+def _take(table: RequestTable | StepTable, columns: Iterable[str], rows: int) -> dict[str, Sequence[Any]]:
+    out = {}
+    for name in columns:
+        column = getattr(table, name)
+        out[name] = column[:rows]
+        del column[:rows]
+    return out
 
 
 @dataclass(slots=True)

@@ -19,8 +19,10 @@ from serq.runtime.gauges import Gauge
 from serq.runtime.hold import HoldPlan
 from serq.runtime.random import RandomSource
 from serq.runtime.records import Records, Series
+from serq.runtime.request_records import REQUEST_COLUMNS, STEP_COLUMNS, trim
 from serq.runtime.serving.gateway import Gateway, RequestTerms
 from serq.runtime.session import Preempted, Session, session_class
+from serq.runtime.sink import LiveRecords, RecordSink
 from serq.runtime.trace import TraceSource
 from serq.runtime.workload import SessionCode, Workload
 from serq.runtime.world import World
@@ -45,13 +47,15 @@ def simulate(
     source_map: SourceMap | None = None,
     progress: Progress | None = None,
     folder: Path | None = None,
+    sink: RecordSink | None = None,
 ) -> Records:
     """Run ``program`` to its end and return what it recorded.
 
     ``seed``, ``horizon``, ``warmup`` and ``arrivals`` stand in for the run block; times have the unit of the
     program. ``trace`` is what the workload replays; ``keep_rows`` keeps the rows of every step of
     `vllm` stages, which costs time and memory; ``source_map`` lets messages show the text; files that
-    executors read are relative to ``folder``.
+    executors read are relative to ``folder``. ``sink`` takes records away while the run goes on; those
+    returned are then the rest.
 
     Raises RunError, with ``records`` up to that instant, when a rule of the language is broken on the way;
     InterruptedRunError, likewise, at Ctrl-C; DataError for a trace that cannot be replayed.
@@ -68,7 +72,7 @@ def simulate(
         folder=folder or Path(),
     )
     try:
-        run.run(progress)
+        run.run(progress, sink)
     except RunError as error:
         locate(error, run.clock.now, run.model, source_map)
         error.records = run.records(stopped=error.message)
@@ -191,13 +195,17 @@ class Simulation:
         return record
 
     def drop_partial_samples(self) -> None:
-        """Make the columns of every series equally long, after an interrupt at any instruction."""
+        """Make the columns of every table equally long, after an interrupt at any instruction."""
         for series in self._series.values():
             series.trim()
+        serving = self._deployment.serving
+        trim(serving.requests, REQUEST_COLUMNS)
+        for engine in serving.engines:
+            trim(engine.log.steps, STEP_COLUMNS)
 
     # --- time -------------------------------------------------------------------------------------------
 
-    def run(self, progress: Progress | None = None) -> None:
+    def run(self, progress: Progress | None = None, sink: RecordSink | None = None) -> None:
         """Let time pass until the horizon, or until the arrivals that were asked for are gone (R-B-092)."""
         world, clock, horizon = self._world, self.clock, self._horizon
         if self._warmup > 0.0:
@@ -216,6 +224,8 @@ class Simulation:
                 countdown = _EVENTS_BETWEEN_PROGRESS
                 if progress is not None:
                     progress(clock.now, world.events)
+                if sink is not None:
+                    sink.offer(self._live())
         if clock.next_time() == inf:
             self._deployment.serving.check_stalls()
         self._finish()
@@ -262,6 +272,12 @@ class Simulation:
         self._deployment.pricing.reset()
 
     # --- what it leaves behind --------------------------------------------------------------------------
+
+    def _live(self) -> LiveRecords:
+        """What is recorded, as it stands."""
+        serving = self._deployment.serving
+        logs = [engine.log for engine in serving.engines]
+        return LiveRecords(self._series, serving.requests, logs, serving.note_progress)
 
     def records(self, stopped: str | None = None) -> Records:
         """Everything recorded up to now."""

@@ -8,7 +8,6 @@ alone, so every other file has the same bytes whether or not the study was inter
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 from serq.errors import DataError, UsageError
 from serq.results.dump import make_folder
+from serq.results.whole_files import write_whole
 from serq.studies.task import Outcome
 
 DESCRIPTION: Final = "study.json"
@@ -83,22 +83,6 @@ class StudyFolder:
         """Every run that is there, in order: ``run``, its labels, ``failure``, ``figures``."""
         files = sorted((self.path / RUNS).glob("*.json"), key=lambda file: int(file.stem))
         return [{"run": int(file.stem), **_read(file)} for file in files]
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is either there in whole or not at all, whatever kills the process.
-
-    Raises DataError where it cannot be written.
-    """
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    try:
-        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _text(data: Mapping[str, Any]) -> str:

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from serq import api
 from serq.errors import CompileError, UsageError
+from serq.results.whole_files import write_whole
 from serq.studies.axes import Axis, Between
 from serq.studies.backend import Backend
 from serq.studies.design import Point, grid, latin_hypercube
-from serq.studies.folder import StudyFolder, write_whole
+from serq.studies.folder import StudyFolder
 from serq.studies.tables import as_csv, point_table, run_table
 from serq.studies.task import Outcome, Task, perform
 

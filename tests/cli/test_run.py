@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from serq.api import read_run
 from serq.cli import main
 
 
@@ -105,6 +106,19 @@ def test_a_run_that_dies_keeps_what_it_recorded(program: Path, tmp_path: Path) -
     assert text.stdout.startswith("stopped run to 6 s of 10 s") and "stopped: " in text.stdout
 
 
+def test_a_run_folder(program: Path, tmp_path: Path) -> None:
+    plain = serq(program).stdout
+    assert serq(program, "--out", tmp_path / "run").stdout == plain
+    assert repr(read_run(tmp_path / "run")) + "\n" == plain
+    again = serq(program, "--out", tmp_path / "run")
+    assert again.exit_code == 2 and "holds a run: give a new folder, or --overwrite" in again.stderr
+    shorter = serq(program, "--out", tmp_path / "run", "--overwrite", "--out-format", "csv", "--horizon", 4.5)
+    assert repr(read_run(tmp_path / "run")) + "\n" == shorter.stdout != plain
+    assert (tmp_path / "run" / "observations" / "part-00000.csv").read_text() == (
+        "observation,time,session,turn,value\ndone,2.0,0,0.0,2.0\ndone,4.0,1,0.0,4.0\nlate,4.0,1,0.0,2.0\n"
+    )
+
+
 def test_profile(program: Path) -> None:
     """Three jobs: three ends are three events; a `fifo` takes no steps."""
     result = serq(program, "--json", "--profile")
@@ -178,6 +192,13 @@ BROKEN = {
         (["desk.sq", "--trace", "row.csv"], 1, "row.csv:2: column 3 (new)"),
         (["desk.sq", "--dump", "desk.sq"], 1, "desk.sq: cannot be made a folder"),
         (["desk.sq", "--dump", "/proc/nothing"], 1, "/proc/nothing: cannot be made a folder"),
+        (["desk.sq", "--out", ""], 2, "an empty path"),
+        (["desk.sq", "--out", "."], 2, "holds other files"),
+        (["desk.sq", "--out", "desk.sq"], 1, "desk.sq: cannot be made a folder"),
+        (["desk.sq", "--out", "run", "--steps"], 2, "--out cannot go with --steps"),
+        (["desk.sq", "--out-format", "csv"], 2, "say how --out DIR is written"),
+        (["desk.sq", "--out", "run", "--out-format", "xlsx"], 2, "'xlsx' is not one of"),
+        (["desk.sq", "--overwrite"], 2, "say how --out DIR is written"),
         (["desk.sq", "--frobnicate"], 2, "No such option"),
         (["desk.sq", "desk.sq"], 2, "unexpected extra argument"),
         ([], 2, "Missing argument 'FILE'"),

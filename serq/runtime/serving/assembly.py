@@ -20,7 +20,7 @@ from serq.runtime.serving.layouts import StepLayoutEngine, layout_engine
 from serq.runtime.serving.options import ResolvedEngine, priced_stage, resolve
 from serq.runtime.serving.ranks import EngineGroup, RankEngine
 from serq.runtime.serving.schedulers import create_scheduler
-from serq.runtime.serving.starvation import starvation_warning
+from serq.runtime.serving.starvation import InMemoryWaits, starvation_warning
 from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.stage import Waker
 from serq.runtime.vllm.config import EngineConfig
@@ -126,9 +126,13 @@ class EngineAssembly:
 
     def rows(self, now: float) -> list[EngineRow]:
         """The figures of every engine, those of unfinished requests written down as they stand."""
+        self.note_progress()
+        return [engine.engine_row(now) for engine in self.engines]
+
+    def note_progress(self) -> None:
+        """Write down how far the requests have come that have not ended."""
         for engine in self.engines:
             engine.note_unfinished()
-        return [engine.engine_row(now) for engine in self.engines]
 
     def check_stalls(self) -> None:
         """Raise RunError for an engine that has requests left; asked when no event is left."""
@@ -136,11 +140,14 @@ class EngineAssembly:
             engine.check_stall()
 
     def warnings(self, now: float) -> list[Diagnostic]:
-        """What the engines made look unintended."""
+        """What the engines made look unintended; starvation only where all requests are in memory."""
         starvation = [
             warning
             for number, engine in enumerate(self.engines)
-            for warning in starvation_warning(self.requests, number, f"{engine!r}", engine.name, now)
+            if not self.requests.handed_over
+            for warning in starvation_warning(
+                InMemoryWaits(self.requests, number), f"{engine!r}", engine.name, now
+            )
         ]
         return (
             self._notes

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
+from math import inf, nan
+from typing import Any
 
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, Option, RequestTable, StepTable
 from serq.runtime.serving.layouts import StepLayoutEngine
@@ -42,17 +44,21 @@ class EngineLog:
         layout: StepLayoutEngine | None = None,
     ) -> None:
         """``layout`` is given where the rows of every step are to be kept."""
-        self._name = name
-        self._member = member
+        self.name = name
+        self.member = member
         self._number = number
         self._requests = requests
         self._pool = pool
-        self._table = StepTable()
+        self.steps = StepTable()
         self._layout = layout
         self.rows = None if layout is None else StepRows()
         """The rows of every step, where they are kept."""
         self._since = self._began = 0.0
         self._first_step = 0
+        self._taken_tokens = 0
+        """Tokens since warm-up of steps that were taken away."""
+        self._taken_until = -inf
+        """When the last step ended that was taken away."""
         self._block_time = 0.0
         self._prompt_tokens = self._cached_tokens = 0
         self._preemptions = 0
@@ -69,48 +75,56 @@ class EngineLog:
 
     def admitted(self, sent: SentRequest) -> None:
         """A request was admitted for the first time."""
-        requests = self._requests
-        requests.queued[sent.row] = sent.queued_time
-        requests.scheduled[sent.row] = sent.scheduled_time
-        requests.cached_tokens[sent.row] = sent.cached or 0
-        requests.fetched_tokens[sent.row] = sent.fetched
+        requests, row = self._requests, self._row(sent)
+        requests.queued[row] = sent.queued_time
+        requests.scheduled[row] = sent.scheduled_time
+        requests.cached_tokens[row] = sent.cached or 0
+        requests.fetched_tokens[row] = sent.fetched
         self._prompt_tokens += sent.request.num_prompt_tokens
         self._cached_tokens += sent.cached or 0
 
     def first_token(self, sent: SentRequest) -> None:
         """The step that was noted last brought the first token of a request."""
-        self._requests.first_token[sent.row] = sent.first_time
-        self._requests.first_step[sent.row] = len(self._table) - 1
+        row = self._row(sent)
+        self._requests.first_token[row] = sent.first_time
+        self._requests.first_step[row] = self.steps.count - 1
 
     def closed(self, sent: SentRequest, now: float) -> None:
         """The engine has let go of a request at ``now``."""
         self.progressed(sent)
-        self._requests.finish[sent.row] = now
-        self._requests.finish_reason[sent.row] = FINISH_REASONS.index(sent.reason)
+        self._ended(sent, now)
 
     def progressed(self, sent: SentRequest) -> None:
         """How far a request has come."""
-        requests, row = self._requests, sent.row
+        requests, row = self._requests, self._row(sent)
         requests.queued[row] = sent.queued_time
         requests.last_token[row] = sent.last_time
         requests.generated[row] = sent.request.num_output_tokens
         requests.preemptions[row] = sent.request.num_preemptions
-        if sent.deliveries:
+        if sent.deliveries and sent.last_time > self._taken_until:
             requests.last_step[row] = self._step_that_ended_at(sent.last_time)
 
     def rejected(self, sent: SentRequest) -> None:
         """A request was turned away when it was sent."""
         self.opened(sent)
-        self._requests.finish[sent.row] = sent.end_time
-        self._requests.finish_reason[sent.row] = FINISH_REASONS.index(sent.reason)
+        self._ended(sent, sent.end_time)
+
+    def _ended(self, sent: SentRequest, time: float) -> None:
+        row = self._row(sent)
+        self._requests.finish[row] = time
+        self._requests.finish_reason[row] = FINISH_REASONS.index(sent.reason)
+
+    def _row(self, sent: SentRequest) -> int:
+        """Where the entry of ``sent`` is in the table."""
+        return sent.row - self._requests.handed_over
 
     def _step_that_ended_at(self, time: float) -> int:
         """The place of the latest step that ended at ``time``; an abort may come some steps later."""
-        ends = self._table.end
+        ends = self.steps.end
         place = len(ends) - 1
         while ends[place] > time:
             place -= 1
-        return place
+        return self.steps.handed_over + place
 
     # --- steps ------------------------------------------------------------------------------------------
 
@@ -120,7 +134,7 @@ class EngineLog:
         self._preemptions += len(step.preempted_req_ids)
         if not step.total_num_scheduled_tokens:
             return
-        table = self._table
+        table = self.steps
         table.formed.append(done.formed)
         table.start.append(done.start)
         table.end.append(done.end)
@@ -133,6 +147,17 @@ class EngineLog:
         table.preempted.append(len(step.preempted_req_ids))
         if self.rows is not None:
             self.rows.add(step, done.round_number)
+
+    def take_steps(self, rows: int) -> dict[str, Sequence[Any]]:
+        """The first ``rows`` steps in memory by column; the progress of open requests was written down."""
+        if rows:
+            self._taken_tokens += self._tokens_of(rows)
+            self._taken_until = self.steps.end[rows - 1]
+        return self.steps.take(rows)
+
+    def _tokens_of(self, rows: int) -> int:
+        """Tokens since warm-up of the first ``rows`` steps in memory."""
+        return sum(self.steps.tokens[max(self._first_step - self.steps.handed_over, 0) : rows])
 
     def account_blocks(self, now: float) -> None:
         """Add the time since the last change to the integral of blocks in use; asked before every change."""
@@ -147,7 +172,8 @@ class EngineLog:
         """Forget what warm-up measured (R-B-091)."""
         self._since = self._began = now
         self._block_time = 0.0
-        self._first_step = len(self._table)
+        self._first_step = self.steps.count
+        self._taken_tokens = 0
         self._prompt_tokens = self._cached_tokens = 0
         self._preemptions = 0
 
@@ -156,15 +182,15 @@ class EngineLog:
         self.account_blocks(now)
         block_span = (self._pool.num_gpu_blocks - 1) * (now - self._began)
         return EngineRow(
-            name=self._name,
-            member=self._member,
+            name=self.name,
+            member=self.member,
             options=options,
-            steps=len(self._table) - self._first_step,
-            tokens=sum(self._table.tokens[self._first_step :]),
+            steps=self.steps.count - self._first_step,
+            tokens=self._taken_tokens + self._tokens_of(len(self.steps)),
             preemptions=self._preemptions,
             prefix_hit_rate=self._cached_tokens / self._prompt_tokens if self._prompt_tokens else nan,
             mean_kv_usage=self._block_time / block_span if block_span > 0.0 else nan,
-            table=self._table,
+            table=self.steps,
             rows=self.rows,
             layout=self._layout,
         )

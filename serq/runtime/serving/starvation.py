@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
 from math import ceil, inf, isnan
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from serq.runtime.request_records import RequestTable
 from serq.source import Diagnostic
@@ -13,54 +16,100 @@ _ENOUGH: Final = 100
 """Admitted requests from which on a 99 % quantile says something."""
 
 
-def starved_requests(table: RequestTable, engine: int, now: float) -> tuple[list[int], float]:
-    """Places of the starved requests of ``engine``, longest wait first, and the 99 % quantile of its waits.
+class Wait(NamedTuple):
+    """When a request was taken in, first admitted and let go of; NaN: it never was."""
 
-    Starved is who waited, or waits, over ten times that quantile and was passed by somebody who was queued
-    later. Nobody is where fewer than 100 were admitted or the quantile is 0.
-    """
-    places = [
-        place
-        for place, number in enumerate(table.engine)
-        if number == engine and not isnan(table.queued[place])
-    ]
-    admitted = sorted(_wait(table, place, now) for place in places if not isnan(table.scheduled[place]))
-    p99 = admitted[ceil(0.99 * len(admitted)) - 1] if len(admitted) >= _ENOUGH else 0.0
-    if p99 <= 0.0:
-        return [], p99
-    places.sort(key=lambda place: table.queued[place], reverse=True)
-    starved = []
+    request: int
+    session: int
+    queued: float
+    scheduled: float
+    finish: float
+
+    def length(self, now: float) -> float:
+        """How long it waited to be admitted: to its end, or till now, if it never was."""
+        for end in (self.scheduled, self.finish):
+            if not isnan(end):
+                return end - self.queued
+        return now - self.queued
+
+
+class Waits(Protocol):
+    """The requests of one engine that it has taken in."""
+
+    def latest_first(self) -> Iterator[Wait]:
+        """Those taken in last come first, whatever their order at one instant."""
+
+    def admitted(self) -> int:
+        """How many were admitted."""
+
+    def admitted_at_rank(self, rank: int) -> float:
+        """The wait at ``rank``, from 0, if those of the admitted were sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class InMemoryWaits:
+    """The requests of engine number ``engine`` in a table that has all of them."""
+
+    table: RequestTable
+    engine: int
+
+    def _all(self) -> list[Wait]:
+        table = self.table
+        columns = (table.engine, table.session, table.queued, table.scheduled, table.finish)
+        rows = enumerate(zip(*columns, strict=True))
+        mine = (Wait(place, *row[1:]) for place, row in rows if row[0] == self.engine)
+        return [wait for wait in mine if not isnan(wait.queued)]
+
+    def latest_first(self) -> Iterator[Wait]:
+        """Those taken in last come first."""
+        return iter(sorted(self._all(), key=lambda wait: wait.queued, reverse=True))
+
+    def _lengths(self) -> list[float]:
+        return sorted(wait.length(0.0) for wait in self._all() if not isnan(wait.scheduled))
+
+    def admitted(self) -> int:
+        """How many were admitted."""
+        return len(self._lengths())
+
+    def admitted_at_rank(self, rank: int) -> float:
+        """The wait at ``rank``, from 0, if those of the admitted were sorted."""
+        return self._lengths()[rank]
+
+
+def quantile_of_waits(waits: Waits) -> float:
+    """The 99 % quantile of the waits of the admitted; 0 for fewer than 100 of them, which tell nothing."""
+    count = waits.admitted()
+    return waits.admitted_at_rank(ceil(0.99 * count) - 1) if count >= _ENOUGH else 0.0
+
+
+def starved_requests(latest_first: Iterable[Wait], p99: float, now: float) -> Iterator[Wait]:
+    """Who waited, or waits, over ten times ``p99`` and was passed by somebody who was taken in later."""
     earliest = inf
-    for place in places:
-        scheduled = table.scheduled[place]
-        wait = _wait(table, place, now)
-        if wait > _TIMES_P99 * p99 and earliest < table.queued[place] + wait:
-            starved.append(place)
-        earliest = min(earliest, inf if isnan(scheduled) else scheduled)
-    return sorted(starved, key=lambda place: (-_wait(table, place, now), place)), p99
+    for _, group in groupby(latest_first, key=lambda wait: wait.queued):
+        for wait in sorted(group):
+            length = wait.length(now)
+            if length > _TIMES_P99 * p99 and earliest < wait.queued + length:
+                yield wait
+            earliest = min(earliest, inf if isnan(wait.scheduled) else wait.scheduled)
 
 
-def _wait(table: RequestTable, place: int, now: float) -> float:
-    """How long a request waited to be admitted: to its end, or till now, if it never was."""
-    for end in (table.scheduled[place], table.finish[place]):
-        if not isnan(end):
-            return end - table.queued[place]
-    return now - table.queued[place]
-
-
-def starvation_warning(
-    table: RequestTable, engine: int, name: str, stage: str, now: float
-) -> list[Diagnostic]:
-    """The warning about the starved requests of ``engine``, if there are any."""
-    starved, p99 = starved_requests(table, engine, now)
-    if not starved:
+def starvation_warning(waits: Waits, name: str, stage: str, now: float) -> list[Diagnostic]:
+    """The warning about the starved requests of an engine, if there are any."""
+    p99 = quantile_of_waits(waits)
+    if p99 <= 0.0:
         return []
-    worst = starved[0]
-    others = f", and {len(starved) - 1} more like it" if len(starved) > 1 else ""
+    count, worst = 0, None
+    for wait in starved_requests(waits.latest_first(), p99, now):
+        count += 1
+        if worst is None or (-wait.length(now), wait.request) < (-worst.length(now), worst.request):
+            worst = wait
+    if worst is None:
+        return []
+    others = f", and {count - 1} more like it" if count > 1 else ""
     return [
         Diagnostic(
             "starvation",
-            f"request {worst} of session {table.session[worst]} waited {_wait(table, worst, now):.6g} at "
+            f"request {worst.request} of session {worst.session} waited {worst.length(now):.6g} at "
             f"`{name}`, over ten times the 99 % quantile of waits there ({p99:.6g}), while later ones were "
             f"admitted{others}",
             owner=f"stage `{stage}`",

@@ -1,0 +1,193 @@
+"""`run.json`: what a run folder holds, what was run, and what it came to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from serq.errors import DataError
+from serq.ir import nodes
+from serq.ir.codec import encode
+from serq.kernels.executor import Evidence
+from serq.kernels.registry import Setting
+from serq.results.engines import EngineFigures, Latency, engine_figures
+from serq.results.json_form import RUN_FIELDS
+from serq.results.run_folder.columns import TABLES, described
+from serq.results.statistics import Summary
+from serq.results.whole_files import write_whole
+from serq.runtime.pricing import OutsideRow, PriceLedger, PriceRow
+from serq.runtime.records import GaugeRow, PoolRow, StageRow
+from serq.runtime.request_records import EngineRow, StepTable
+from serq.source import Diagnostic, read_text
+
+if TYPE_CHECKING:
+    from serq.results.report import Report
+
+FILE: Final = "run.json"
+VERSION: Final = 1
+MODELLED: Final = {"vllm": "0.27.1"}
+"""The engines whose decisions are modelled, and their versions."""
+
+Plain = dict[str, Any]
+Row = TypeVar("Row")
+
+
+def of_start(program: nodes.Program, part_format: str) -> Plain:
+    """The description of a run that has just begun: nothing is known of its end."""
+    models = MODELLED if any(isinstance(stage.kind, nodes.Vllm) for stage in program.stages) else {}
+    return {
+        "run_folder": VERSION,
+        "state": "running",
+        "part_format": part_format,
+        "tables": {table: {"columns": described(table)} for table in TABLES},
+        "models": models,
+        "settings": msgspec.structs.asdict(program.run),
+        "program": json.loads(encode(program)),
+    }
+
+
+def of_report(program: nodes.Program, part_format: str, report: Report) -> Plain:
+    """The description of a run that ended: ``report`` as people and scripts read it, and without loss."""
+    records = report.records
+    out = of_start(program, part_format)
+    out["state"] = "complete" if records.stopped is None else "stopped"
+    out["report"] = report.to_dict()
+    out["warnings"] = [_warning(warning) for warning in report.warnings]
+    out["figures"] = {
+        "run": {name: _written(getattr(records, name)) for name in (*RUN_FIELDS, "stopped")},
+        "observations": {name: _row(summary) for name, summary in report.observations.items()},
+        "stages": [_row(row) for row in records.stages],
+        "pools": [_row(row) for row in records.pools],
+        "gauges": [_row(row) for row in records.gauges],
+        "engines": [_engine(figures) for figures in engine_figures(records)],
+        "prices": [_price(row) for row in records.prices],
+    }
+    return out
+
+
+def write(folder: Path, description: Plain) -> None:
+    """Replace `run.json` by ``description``, in whole. Raises DataError where it cannot be written."""
+    write_whole(folder / FILE, json.dumps(description, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
+def read(folder: Path) -> Plain:
+    """The description in ``folder``. Raises DataError for a folder of no run, or of another version."""
+    path = folder / FILE
+    if folder.is_dir() and not path.exists():
+        raise DataError(f"{folder}: is no run folder: it has no {FILE}")
+    try:
+        found = json.loads(read_text(path, "run"))
+    except ValueError as error:
+        raise DataError(f"{path}: is not JSON ({error})") from None
+    version = found.get("run_folder") if isinstance(found, dict) else None
+    if version != VERSION:
+        raise DataError(f"{path}: has version {version!r}, and this serq reads version {VERSION}")
+    return dict(found)
+
+
+# --- rows without loss ----------------------------------------------------------------------------------
+
+
+def _written(value: Any) -> Any:
+    """A figure in JSON, which has no word for what is not finite."""
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def _row(row: Any, leave_out: Sequence[str] = ()) -> Plain:
+    return {
+        entry.name: _written(getattr(row, entry.name)) for entry in fields(row) if entry.name not in leave_out
+    }
+
+
+def row(kind: type[Row], plain: Mapping[str, Any]) -> Row:
+    """The row of class ``kind`` that was written as ``plain``."""
+    floats = {entry.name for entry in fields(kind) if entry.type == "float"}  # type: ignore[arg-type]
+    return kind(**{name: float(value) if name in floats else value for name, value in plain.items()})
+
+
+_TABLES_OF_ROWS: Final = ("table", "rows", "layout")
+
+
+def _engine(figures: EngineFigures) -> Plain:
+    latencies = {name: _row(getattr(figures, name)) for name in ("ttft", "tpot", "e2e")}
+    return {"row": _row(figures.row, _TABLES_OF_ROWS), "requests": figures.requests, **latencies}
+
+
+def engine(plain: Mapping[str, Any]) -> EngineFigures:
+    """The figures of one engine; its steps are elsewhere."""
+    options = tuple((name, value) for name, value in plain["row"]["options"])
+    latencies = {name: row(Latency, plain[name]) for name in ("ttft", "tpot", "e2e")}
+    engine_row = row(EngineRow, {**plain["row"], "options": options, "table": StepTable()})
+    return EngineFigures(engine_row, plain["requests"], **latencies)
+
+
+def _price(price: PriceRow) -> Plain:
+    ledger = price.ledger
+    return {
+        **_row(price, ("ledger", "settings")),
+        "settings": [list(setting) for setting in price.settings],
+        "ledger": {"steps": ledger.steps, "seconds": _written(ledger.seconds)},
+        "operators": {
+            operator: {evidence.value: _written(seconds) for evidence, seconds in shares.items()}
+            for operator, shares in ledger.operators.items()
+        },
+        "outside": [[*key, _row(row)] for key, row in ledger.outside.items()],
+    }
+
+
+def price_rows(figures: Mapping[str, Any]) -> list[PriceRow]:
+    """What the steps of priced stages were made of."""
+    return [_price_row(dict(plain)) for plain in figures["prices"]]
+
+
+def _price_row(plain: Plain) -> PriceRow:
+    ledger = row(PriceLedger, plain.pop("ledger"))
+    for operator, shares in plain.pop("operators").items():
+        ledger.operators[operator] = {Evidence(name): float(seconds) for name, seconds in shares.items()}
+    for operator, dimension, outside in plain.pop("outside"):
+        ledger.outside[operator, dimension] = row(OutsideRow, outside)
+    settings = tuple(Setting(*setting) for setting in plain.pop("settings"))
+    return PriceRow(**plain, settings=settings, ledger=ledger)
+
+
+def _warning(warning: Diagnostic) -> Plain:
+    out = {name: getattr(warning, name) for name in ("code", "severity", "message", "help")}
+    return {**out, "notes": list(warning.notes), "owner": warning.place}
+
+
+def warning(plain: Mapping[str, Any]) -> Diagnostic:
+    """A warning as it was written, without the line of the text that it was about."""
+    return Diagnostic(
+        plain["code"],
+        plain["message"],
+        severity=plain["severity"],
+        help=plain["help"],
+        notes=tuple(plain["notes"]),
+        owner=plain["owner"],
+    )
+
+
+def summaries(figures: Mapping[str, Any]) -> dict[str, Summary]:
+    """The figures of all observations."""
+    return {name: row(Summary, plain) for name, plain in figures["observations"].items()}
+
+
+def stage_rows(figures: Mapping[str, Any]) -> list[StageRow]:
+    """The figures of all stage members."""
+    return [row(StageRow, plain) for plain in figures["stages"]]
+
+
+def pool_rows(figures: Mapping[str, Any]) -> list[PoolRow]:
+    """The figures of all pool members."""
+    return [row(PoolRow, plain) for plain in figures["pools"]]
+
+
+def gauge_rows(figures: Mapping[str, Any]) -> list[GaugeRow]:
+    """The figures of all gauges."""
+    return [row(GaugeRow, plain) for plain in figures["gauges"]]

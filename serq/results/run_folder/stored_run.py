@@ -1,0 +1,240 @@
+"""A run read back from its folder: the report again, and its tables from the part files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import ceil, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from serq.errors import UsageError
+from serq.results import frames
+from serq.results.dump import dump_series
+from serq.results.engines import RAN_TO_THEIR_END, EngineFigures, Latency, RequestsElsewhere
+from serq.results.report import Report
+from serq.results.run_folder import description
+from serq.results.run_folder.columns import TABLES, Table
+from serq.results.run_folder.part_files import PartFiles, PartFormat
+from serq.results.run_folder.stored_values import StoredValues
+from serq.results.statistics import Summary, mean, summarize_samples
+from serq.runtime.records import Records, Series
+from serq.runtime.request_records import EngineRow, StepTable
+from serq.source import Diagnostic
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+UNFINISHED = "the run did not come to its end; this is what it had written"
+
+
+def read_run(folder: str | Path) -> Report:
+    """The report of the run that `serq run --out` wrote to ``folder``; its rows stay there until asked for.
+
+    A run that was killed has what it had written: observations, requests and steps, and their figures.
+    Raises DataError for a folder that holds no run.
+    """
+    path = Path(folder)
+    found = description.read(path)
+    part_format: PartFormat = found["part_format"]
+    if "figures" not in found:
+        return StoredReport(path, part_format, _unfinished(path, part_format, found["settings"]))
+    figures = found["figures"]
+    run = dict(figures["run"])
+    records = Records(
+        **{**run, "mean_live": float(run["mean_live"])},
+        stages=description.stage_rows(figures),
+        pools=description.pool_rows(figures),
+        gauges=description.gauge_rows(figures),
+        prices=description.price_rows(figures),
+    )
+    engines = [description.engine(plain) for plain in figures["engines"]]
+    records.engines = [engine.row for engine in engines]
+    records.requests = RequestsElsewhere(figures=lambda _: engines)
+    warnings = [description.warning(plain) for plain in found["warnings"]]
+    observations = description.summaries(figures)
+    records.series = {name: Series(name) for name in observations}
+    return StoredReport(path, part_format, records, warnings, observations)
+
+
+class StoredReport(Report):
+    """The report of a run whose rows are in a folder. What it tells is what the run itself told."""
+
+    def __init__(
+        self,
+        folder: Path,
+        part_format: PartFormat,
+        records: Records,
+        warnings: Sequence[Diagnostic] = (),
+        observations: dict[str, Summary] | None = None,
+    ) -> None:
+        """Figures that are not given are taken from the part files when they are asked for."""
+        self.folder = folder
+        self._parts = {table: PartFiles(folder, table, part_format) for table in TABLES}
+        if observations is not None:
+            self.observations = observations
+        if not isinstance(records.requests, RequestsElsewhere):
+            known: list[EngineFigures] = []
+
+            def figures(of: Records) -> list[EngineFigures]:
+                if not known:
+                    known.extend(self._engine(row, of.warmup) for row in of.engines)
+                return known
+
+            records.requests = RequestsElsewhere(figures=figures)
+        super().__init__(records, warnings)
+
+    @cached_property
+    def observations(self) -> dict[str, Summary]:
+        """Observation name -> count, mean, confidence half-width, cv2, p99; in order of the program."""
+        return {name: summarize_samples(self._samples(name)) for name in self.records.series}
+
+    def observe(self, name: str) -> DataFrame:
+        """The samples of one observation: ``time``, ``session``, ``turn``, ``value`` (R-A-100).
+
+        Raises UsageError for a name that the program does not observe.
+        """
+        if name not in self.records.series:
+            raise UsageError(self._unknown(name))
+        if not self._parts["observations"].paths():
+            return super().observe(name)
+        return self._whole("observations", observation=name).drop(columns="observation").pipe(_whole_turns)
+
+    @cached_property
+    def requests(self) -> DataFrame:
+        """One row a request to a `vllm` stage, in the order of sending, from the start of the run."""
+        if not self._parts["requests"].paths():
+            return frames.request_frame(self.records)
+        return self._whole("requests").set_index("request")
+
+    @cached_property
+    def steps(self) -> DataFrame:
+        """One row a step of a `vllm` stage, engine after engine, from the start of the run."""
+        import pandas
+
+        if not self._parts["steps"].paths():
+            return frames.step_frame(self.records.engines)
+        frame = self._whole("steps").drop(columns="step")
+        engines = [
+            frame[(frame["stage"] == row.name) & (frame["member"] == row.member)].reset_index(drop=True)
+            for row in self.records.engines
+        ]
+        return pandas.concat(engines)
+
+    def dump(self, folder: str | Path) -> list[Path]:
+        """Write every sample to ``folder``, one CSV file an observation. Raises DataError (R-B-119)."""
+        return dump_series(folder, {name: self._series(name) for name in self.records.series})
+
+    def _series(self, name: str) -> Series:
+        frame = self.observe(name)
+        columns = (frame[column].tolist() for column in ("value", "time", "session", "turn"))
+        return Series(name, *columns)
+
+    # --- from the part files ----------------------------------------------------------------------------
+
+    def _whole(self, table: Table, **only: str) -> DataFrame:
+        import pandas
+
+        parts = []
+        for part in self._parts[table].read():
+            wanted = pandas.Series(True, index=part.index)
+            for column, value in only.items():
+                wanted &= part[column] == value
+            parts.append(part[wanted])
+        return pandas.concat(parts, ignore_index=True)
+
+    def _values(self, table: Table, names: Sequence[str], pick: Callable[[DataFrame], Any]) -> StoredValues:
+        """What ``pick`` makes of the columns ``names`` of each part."""
+        files = self._parts[table]
+        paths = files.paths()
+        return StoredValues.of(lambda part: pick(files.read_part(paths[part], names)), len(paths))
+
+    def _samples(self, name: str) -> StoredValues:
+        return self._values(
+            "observations",
+            ("observation", "value"),
+            lambda part: part["value"].to_numpy()[(part["observation"] == name).to_numpy()],
+        )
+
+    def _engine(self, row: EngineRow, warmup: float) -> EngineFigures:
+        """What the requests of one engine saw that ran to their end, at or after warm-up."""
+        names = (
+            "stage",
+            "member",
+            "finish_reason",
+            "finish",
+            "sent",
+            "first_token",
+            "last_token",
+            "generated",
+        )
+
+        def mine(part: DataFrame) -> DataFrame:
+            at_engine = (part["stage"] == row.name) & (part["member"] == row.member)
+            return part[at_engine & part["finish_reason"].isin(RAN_TO_THEIR_END) & (part["finish"] >= warmup)]
+
+        def latency(time: Any) -> tuple[int, Latency]:
+            values = self._values("requests", names, lambda part: time(mine(part)).dropna().to_numpy())
+            return len(values), _latency(values)
+
+        requests, e2e = latency(lambda part: part["last_token"] - part["sent"])
+        _, ttft = latency(lambda part: part["first_token"] - part["sent"])
+        _, tpot = latency(_tpot)
+        return EngineFigures(row, requests, ttft, tpot, e2e)
+
+
+def _tpot(part: DataFrame) -> Any:
+    several = part[part["generated"] > 1]
+    return (several["last_token"] - several["first_token"]) / (several["generated"] - 1)
+
+
+def _latency(values: StoredValues) -> Latency:
+    count = len(values)
+    if not count:
+        return Latency(nan, nan, nan)
+    return Latency(mean(values), *values.at_ranks([ceil(share * count) - 1 for share in (0.5, 0.99)]))
+
+
+def _whole_turns(frame: DataFrame) -> DataFrame:
+    """`turn` in whole numbers, unless the program assigned something else."""
+    frame = frame.reset_index(drop=True)
+    return frame.astype({"turn": "int64"}) if (frame["turn"] % 1 == 0).all() else frame
+
+
+def _unfinished(folder: Path, part_format: PartFormat, settings: dict[str, Any]) -> Records:
+    """What is known of a run that was killed: how far it got, what it observed and which engines it had."""
+    warmup = float(settings["warmup"])
+    end = 0.0
+    names: dict[str, None] = {}
+    engines: dict[tuple[str, int], list[int]] = {}
+    for part in PartFiles(folder, "observations", part_format).read(("observation", "time")):
+        end = max(end, float(part["time"].max()))
+        names.update(dict.fromkeys(part["observation"]))
+    for part in PartFiles(folder, "steps", part_format).read(
+        ("stage", "member", "end", "tokens", "preempted")
+    ):
+        end = max(end, float(part["end"].max()))
+        for key in dict.fromkeys(zip(part["stage"], part["member"], strict=True)):
+            mine = part[(part["stage"] == key[0]) & (part["member"] == key[1])]
+            counted = mine[mine["end"] >= warmup]
+            sums = engines.setdefault((str(key[0]), int(key[1])), [0, 0, 0])
+            sums[0] += len(counted)
+            sums[1] += int(counted["tokens"].sum())
+            sums[2] += int(counted["preempted"].sum())
+    return Records(
+        horizon=settings["horizon"] or nan,
+        end=end,
+        warmup=warmup,
+        seed=settings["seed"],
+        events=0,
+        arrivals=0,
+        ended=0,
+        turns=0,
+        mean_live=nan,
+        series={name: Series(name) for name in names},
+        engines=[
+            EngineRow(name, member, (), steps, tokens, preemptions, nan, nan, StepTable())
+            for (name, member), (steps, tokens, preemptions) in engines.items()
+        ],
+        stopped=UNFINISHED,
+    )
