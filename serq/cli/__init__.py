@@ -6,6 +6,7 @@ import click
 
 from serq import __version__
 from serq.cli.check import check
+from serq.cli.draw import draw
 from serq.cli.exits import ExitingGroup
 from serq.cli.fmt import fmt
 from serq.cli.ir import ir
@@ -25,5 +26,21 @@ def main() -> None:
     """Run LLM serving deployments written as short programs (.sq)."""
 
 
-for command in (run, sweep, plot, timeline, check, ir, fmt, trace, vllm_args, validate, oracle, lsp):
+COMMANDS = (
+    run,
+    sweep,
+    plot,
+    timeline,
+    draw,
+    check,
+    ir,
+    fmt,
+    trace,
+    vllm_args,
+    validate,
+    oracle,
+    lsp,
+)
+
+for command in COMMANDS:
     main.add_command(command)
