@@ -24,7 +24,6 @@ class ExecutorKind:
     prices_totals: bool = False
 
 
-
 def _share(name: str, meaning: str) -> EngineOption:
     """A share of a peak; one that is calibrated may exceed 1, where the catalogue's peak is too low."""
     return EngineOption(name, "number", None, meaning, "", 1e-3, 1.5)

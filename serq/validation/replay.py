@@ -188,7 +188,7 @@ def replay(
     """
     prediction = Prediction([PredictedRequest(request.arrival_time) for request in requests])
     ranks = [_Rank(index, config, prediction.requests) for index in range(engines)]
-    together = executor.model.experts > 0
+    together = executor.model.num_experts > 0
     groups = [_LockStep(ranks, executor)] if together else [_LockStep([rank], executor) for rank in ranks]
     group_of = {rank.index: group for group in groups for rank in group.ranks}
     arrivals = deque(sorted(requests, key=lambda request: request.arrival_time))

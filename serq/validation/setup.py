@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from serq.errors import DataError, UsageError
+from serq.kernels.catalogue.model_config import shape_of_config
+from serq.kernels.catalogue.models import ModelShape, model_named
 from serq.kernels.measured.capture import CaptureSizes, default_capture_sizes
 from serq.kernels.measured.executor import MeasuredExecutor, Parallelism
 from serq.kernels.measured.links import Link
-from serq.kernels.measured.model_shape import ModelShape, known_shape, shape_of_config
 from serq.kernels.measured.tables import OperatorTables
 from serq.kernels.registry import Setting
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.kv_cache_spec import FullAttentionSpec, KVCacheGroup
 from serq.validation.fields import read_object
 from serq.validation.measured_run import MeasuredRun
+from serq.validation.memory import kv_bytes_per_token, weight_bytes
 from serq.validation.prefixes import SharedPrefix, known_prefixes, read_prefixes
 
 _NOT_PRICED = ("quantization", "speculative_config", "kv_transfer_config")
@@ -110,12 +112,13 @@ class _SetUp:
         path = self._given.get("model_config")
         if path is not None:
             try:
-                return shape_of_config(name or str(path), read_object(path, "model configuration"))
+                config = read_object(path, "model configuration")
+                return shape_of_config(name or str(path), config, str(path))
             except ValueError as error:
                 raise DataError(f"{path}: {error}") from None
         if not name:
             raise DataError(f"{self._run.path}: says no model; give its name or its config.json")
-        shape = known_shape(name)
+        shape = model_named(name)
         if shape is None:
             raise DataError(f"model {name} is not in the catalogue; give its config.json (--model-config)")
         return shape
@@ -135,7 +138,7 @@ class _SetUp:
     def _compare_with_tables(self, tables: OperatorTables, model: ModelShape) -> None:
         """Refuse tables of another architecture; say where model name, device or engine version differ."""
         provenance, name = tables.provenance, self._run.text("model") or model.name
-        measured = known_shape(provenance.model) if provenance.model else None
+        measured = model_named(provenance.model) if provenance.model else None
         if measured is not None and not measured.same_architecture(model):
             raise DataError(f"{tables.folder}: tables of {provenance.model}; the run is of {name}")
         for what, there, here in (
@@ -180,9 +183,8 @@ class _SetUp:
         name = "num_gpu_blocks"
         memory = self._run.stated.get("kv_and_weight_bytes")
         if memory is not None and name not in self._given and name not in self._run.stated:
-            weights = model.weight_bytes(parallelism.tensor, parallelism.experts_over)
-            block = block_size * model.kv_bytes_per_token(parallelism.tensor)
-            left = int((memory.value - weights) // block)
+            block = block_size * kv_bytes_per_token(model, parallelism.tensor)
+            left = int((memory.value - weight_bytes(model, parallelism)) // block)
             return self._count(name, left, f"{memory.source}, less the weights")
         lengths = (request.prompt_tokens + request.output_tokens for request in self._run.requests)
         enough = 2 + sum(length // block_size + 1 for length in lengths)

@@ -7,20 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.kernels.measured.tiny_tables import write_tables
-
-CONFIG = {
-    "num_hidden_layers": 10,
-    "hidden_size": 100,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 25,
-    "intermediate_size": 300,
-    "vocab_size": 1000,
-}
-"""The `config.json` of the model of the tiny tables."""
-
-EXPERTS_CONFIG = CONFIG | {"num_experts": 16, "num_experts_per_tok": 2, "moe_intermediate_size": 30}
+from tests.kernels.measured.tiny_tables import CONFIG, write_tables
 
 META: dict[str, Any] = {
     "model": "tiny",

@@ -16,7 +16,8 @@ from serq.validation.reading import read_run
 from serq.validation.replay import PredictedRequest, Prediction
 from serq.validation.setup import set_up
 from serq.validation.validate import predict
-from tests.validation.runs import EXPERTS_CONFIG, META, request, write_model, write_run
+from tests.kernels.measured.tiny_tables import EXPERTS_CONFIG
+from tests.validation.runs import META, request, write_model, write_run
 
 DENSE, SEQUENCE, PREFILL, DECODE = 431, 23, 1000, 100
 

@@ -10,8 +10,8 @@ import pytest
 from serq.errors import DataError, UsageError
 from serq.validation.reading import read_run
 from serq.validation.setup import Setup, set_up
-from tests.kernels.measured.tiny_tables import write_tables
-from tests.validation.runs import CONFIG, EXPERTS_CONFIG, META, request, write_model, write_run
+from tests.kernels.measured.tiny_tables import CONFIG, EXPERTS_CONFIG, write_tables
+from tests.validation.runs import META, request, write_model, write_run
 
 LINKS: dict[str, Any] = {"link_bw": 16, "link_latency": 20000}
 
@@ -62,8 +62,8 @@ def test_blocks_stated_or_left_by_the_weights_or_never_short(tmp_path: Path) -> 
     meta = META | {"kv_cache": {"num_gpu_blocks": 77}}
     assert settings(prepared(tmp_path / "1", meta))["num_gpu_blocks"][0] == "77"
     # A token takes 2 * 10 layers * 2 heads * 25 * 2 bytes = 2000, a block 32000; a GiB less the weights.
-    layer = (2 * 4 + 2 * 2) * 25 * 100 + 3 * 100 * 300 + 2 * 100
-    weights = 2 * (10 * layer + 2 * 1000 * 100 + 100)
+    layer = (2 * 4 + 2 * 2) * 25 * 100 + 3 * 100 * 300
+    weights = 2 * (10 * layer + 2 * 1000 * 100)
     node = {"instances": [{"npu_mem": {"mem_size": 2, "mem_util": 0.5}}]}
     found = settings(prepared(tmp_path / "2", cluster={"nodes": [node]}))["num_gpu_blocks"]
     assert found[0] == str((2**30 - weights) // 32000)

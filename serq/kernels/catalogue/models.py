@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from serq.kernels.catalogue import table
@@ -13,7 +13,8 @@ class ModelShape:
     """A decoder-only language model; the vision tower and draft layers of a family are not counted.
 
     Layers without full attention are Gated DeltaNet layers. ``intermediate_size`` is 0 for a mixture of
-    experts, ``num_experts`` 0 for a dense model, ``gdn_*`` 0 for a model without such layers.
+    experts, ``num_experts`` 0 for a dense model, ``gdn_*`` 0 for a model without such layers. ``qk_norm``:
+    queries and keys are normalised per head.
     """
 
     name: str
@@ -24,6 +25,7 @@ class ModelShape:
     num_kv_heads: int
     head_dim: int
     attention_output_gate: bool
+    qk_norm: bool
     gdn_key_heads: int
     gdn_value_heads: int
     gdn_key_dim: int
@@ -101,6 +103,10 @@ class ModelShape:
         )
         return tables + layers
 
+    def same_architecture(self, other: ModelShape) -> bool:
+        """Whether the two have the same layers, whatever they are called."""
+        return replace(self, name="", source="") == replace(other, name="", source="")
+
 
 @cache
 def models() -> dict[str, ModelShape]:
@@ -108,12 +114,23 @@ def models() -> dict[str, ModelShape]:
     return {row["model"]: _shape(row) for row in table("models")}
 
 
+def model_named(name: str) -> ModelShape | None:
+    """The shape of a model by a name such as ``Qwen/Qwen3-32B``, its variants included; None: not known.
+
+    What follows the name of the catalogue after a dash says how it was trained (``-Instruct-2507``).
+    """
+    called = name.rstrip("/").rpartition("/")[2].lower().removeprefix("meta-")
+    found = [key for key in models() if f"{called}-".startswith(f"{key.lower()}-")]
+    return models()[max(found, key=len)] if found else None
+
+
 def _shape(row: dict[str, str]) -> ModelShape:
-    texts = ("model", "source", "attention_output_gate", "tied_embeddings")
+    texts = ("model", "source", "attention_output_gate", "qk_norm", "tied_embeddings")
     numbers = {name: int(value) for name, value in row.items() if name not in texts}
     return ModelShape(
         name=row["model"],
         attention_output_gate=row["attention_output_gate"] == "true",
+        qk_norm=row["qk_norm"] == "true",
         tied_embeddings=row["tied_embeddings"] == "true",
         source=row["source"],
         **numbers,

@@ -18,16 +18,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from serq.errors import DataError
+from serq.kernels.catalogue.models import ModelShape
 from serq.kernels.executor import DecodeTotals, Evidence, OperatorPrice, Price
 from serq.kernels.measured.capture import CaptureSizes
 from serq.kernels.measured.curve import FITTED, GRADES, Curve
 from serq.kernels.measured.links import Link
-from serq.kernels.measured.model_shape import BYTES, ModelShape
 from serq.kernels.measured.step_shape import StepShape
 from serq.kernels.measured.tables import OperatorTables
 from serq.kernels.step_batch import StepBatch
 
 _MICROSECOND = 1e-6
+
+BYTES = 2
+"""Bytes of a weight, an activation and a KV value: bfloat16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +51,16 @@ class Parallelism:
 
     def check(self, model: ModelShape, link: Link | None) -> None:
         """Raise DataError for what the rules of composition do not cover, or a link that is not given."""
-        if self.expert and not model.experts:
+        if model.gdn_layers or model.shared_expert_intermediate_size:
+            raise DataError(f"{model.name} has linear attention or shared experts, which are in no table")
+        if self.expert and not model.num_experts:
             raise DataError(f"expert parallelism: {model.name} has no experts")
-        if model.experts and self.data > 1 and not self.expert:
+        if model.num_experts and self.data > 1 and not self.expert:
             raise DataError(f"{model.name} on {self.data} engines needs expert parallelism to be priced")
         if self.expert and self.tensor > 1 and self.data > 1:
             raise DataError("expert parallelism over both tensor and data parallel ranks cannot be priced")
-        if model.experts % self.experts_over:
-            raise DataError(f"{model.experts} experts on {self.experts_over} devices: no even shares")
+        if model.num_experts % self.experts_over:
+            raise DataError(f"{model.num_experts} experts on {self.experts_over} devices: no even shares")
         if (self.tensor > 1 or self.experts_over > 1) and link is None:
             raise DataError(
                 "devices that exchange data need a link, which no table has: give its bandwidth and latency"
@@ -95,7 +100,7 @@ class MeasuredExecutor:
 
     def price_shape(self, shape: StepShape) -> Price:
         """What a step of this shape costs."""
-        others = self.parallelism.data - 1 if self.model.experts else 0
+        others = self.parallelism.data - 1 if self.model.num_experts else 0
         return self.price_ranks([shape, *([None] * others)])
 
     def price_ranks(self, shapes: Sequence[StepShape | None]) -> Price:
@@ -141,7 +146,7 @@ class MeasuredExecutor:
         """
         known = self._before.get(tokens)
         if known is None:
-            layers = self.model.layers
+            layers = self.model.num_layers
             operators = [
                 self._dense("embedding", tokens, 1),
                 self._dense("layernorm", tokens, 2 * layers),
@@ -168,17 +173,17 @@ class MeasuredExecutor:
                 )
                 time = max(time + alpha * (longest - time), 0.0)
                 grade = max(grade, seen, FITTED)
-        return OperatorPrice("attention", time * self.model.layers * _MICROSECOND, GRADES[grade])
+        return OperatorPrice("attention", time * self.model.num_layers * _MICROSECOND, GRADES[grade])
 
     def _after_attention(self, own: int, total: int, largest: int) -> tuple[OperatorPrice, ...]:
         """From the output projection to the end of the layers; ``own`` tokens of ``total`` in the group."""
         key = own, total, largest
         known = self._after.get(key)
         if known is None:
-            operators = [self._dense("o_proj", own, self.model.layers), *self._all_reduce(own, 1)]
+            operators = [self._dense("o_proj", own, self.model.num_layers), *self._all_reduce(own, 1)]
             if self.tables.experts is None:
                 operators += [
-                    self._dense(name, own, self.model.layers)
+                    self._dense(name, own, self.model.num_layers)
                     for name in ("gate_up_proj", "act_fn", "down_proj")
                 ]
                 operators += self._all_reduce(own, 2)
@@ -192,8 +197,8 @@ class MeasuredExecutor:
         if self.parallelism.tensor == 1:
             return []
         assert self._link is not None
-        size = tokens * self.model.hidden * BYTES
-        seconds = self._link.all_reduce(size, self.parallelism.tensor) * self.model.layers
+        size = tokens * self.model.hidden_size * BYTES
+        seconds = self._link.all_reduce(size, self.parallelism.tensor) * self.model.num_layers
         return [OperatorPrice(f"all_reduce_{number}", seconds, Evidence.ASSUMED)]
 
     def _experts(self, own: int, total: int, largest: int) -> list[OperatorPrice]:
@@ -205,21 +210,21 @@ class MeasuredExecutor:
         assert self.tables.experts is not None
         model, devices = self.model, self.parallelism.experts_over
         share = total / devices
-        activated = min(model.experts_per_token * share, model.experts / devices)
+        activated = min(model.experts_per_token * share, model.num_experts / devices)
         time, grade = self.tables.experts.at(share, activated)
-        experts = OperatorPrice("moe", time * model.layers * _MICROSECOND, GRADES[grade])
+        experts = OperatorPrice("moe", time * model.num_layers * _MICROSECOND, GRADES[grade])
         if self.parallelism.data == 1:
             return [experts, *self._all_reduce(own, 2)]
         assert self._link is not None
-        gathered = largest * (model.hidden + model.experts) * BYTES
-        scattered = largest * model.hidden * BYTES
+        gathered = largest * (model.hidden_size + model.num_experts) * BYTES
+        scattered = largest * model.hidden_size * BYTES
         return [
             OperatorPrice(
-                "all_gather", self._link.exchange(gathered, devices) * model.layers, Evidence.ASSUMED
+                "all_gather", self._link.exchange(gathered, devices) * model.num_layers, Evidence.ASSUMED
             ),
             experts,
             OperatorPrice(
-                "reduce_scatter", self._link.exchange(scattered, devices) * model.layers, Evidence.ASSUMED
+                "reduce_scatter", self._link.exchange(scattered, devices) * model.num_layers, Evidence.ASSUMED
             ),
         ]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from serq.errors import DataError
+from serq.kernels.catalogue.models import ModelShape
 from serq.kernels.measured.attention import AttentionGrid
 from serq.kernels.measured.curve import Curve
-from serq.kernels.measured.model_shape import ModelShape
 from serq.kernels.measured.moe import ExpertGrid
 from serq.kernels.measured.rows import read_number, read_rows
 from serq.kernels.measured.skew import Bins, SkewBins, SkewFit
@@ -57,7 +57,7 @@ class OperatorTables:
         meta = _Meta(folder)
         meta.check(model, tensor_parallel)
         shard = folder / f"tp{tensor_parallel}"
-        layers = [*_DENSE, *(("qk_norm",) if model.qk_norm else ()), *(() if model.experts else _MLP)]
+        layers = [*_DENSE, *(("qk_norm",) if model.qk_norm else ()), *(() if model.num_experts else _MLP)]
         return cls(
             folder=folder,
             tensor_parallel=tensor_parallel,
@@ -65,7 +65,7 @@ class OperatorTables:
             dense=_read_curves(shard / "dense.csv", "tokens", layers),
             per_sequence=_read_curves(shard / "per_sequence.csv", "sequences", _PER_SEQUENCE),
             attention=AttentionGrid.read(shard / "attention.csv"),
-            experts=_read_experts(folder, tensor_parallel, expert_parallel) if model.experts else None,
+            experts=_read_experts(folder, tensor_parallel, expert_parallel) if model.num_experts else None,
             skew=meta.read_skew(tensor_parallel),
         )
 
@@ -122,7 +122,10 @@ class _Meta:
         overrides = engine.get("hf_overrides") if isinstance(engine, dict) else None
         if not isinstance(overrides, dict):
             return
-        for key, whole in {"num_attention_heads": model.heads, "num_key_value_heads": model.kv_heads}.items():
+        for key, whole in {
+            "num_attention_heads": model.num_heads,
+            "num_key_value_heads": model.num_kv_heads,
+        }.items():
             part = overrides.get(key)
             if isinstance(part, int) and not any(max(whole // degree, 1) == part for degree in degrees):
                 raise DataError(

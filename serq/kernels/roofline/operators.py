@@ -20,6 +20,7 @@ CHUNK = 64
 STATE_BYTES = 4
 """A Gated DeltaNet state is kept in fp32 (``mamba_ssm_dtype`` of the models)."""
 
+
 class Operator(NamedTuple):
     """One operator: its name, the group whose efficiency it has (empty: none), its seconds in a step."""
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from serq.errors import DataError, RunError
+from serq.kernels.catalogue.models import ModelShape, models
 from serq.kernels.executor import DecodeTotals, Evidence, Price
 from serq.kernels.measured.executor import Parallelism
 from serq.kernels.measured.links import Link
-from serq.kernels.measured.model_shape import ModelShape
 from serq.kernels.measured.step_shape import StepShape
 from serq.kernels.step_batch import BatchRow, StepBatch
 from tests.kernels.measured.tiny_tables import DENSE, EXPERTS, QWEN, SKEW, SKEW_META, executor
@@ -251,10 +251,9 @@ def test_steps_that_verify_drafts_are_in_no_table(tmp_path: Path) -> None:
         (Parallelism(data=2), EXPERTS, "needs expert parallelism"),
         (Parallelism(data=3, expert=True), EXPERTS, "no even shares"),
         (Parallelism(tensor=2, data=2, expert=True), EXPERTS, "both tensor and data"),
+        (Parallelism(), models()["Qwen3.5-27B"], "linear attention"),
     ],
 )
-def test_what_the_rules_do_not_cover(
-    tmp_path: Path, parallelism: Parallelism, model: ModelShape, reason: str
-) -> None:
+def test_what_the_rules_do_not_cover(parallelism: Parallelism, model: ModelShape, reason: str) -> None:
     with pytest.raises(DataError, match=reason):
-        executor(tmp_path, model, parallelism)
+        parallelism.check(model, None)

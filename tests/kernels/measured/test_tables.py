@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from serq.errors import DataError
-from serq.kernels.measured.model_shape import ModelShape, known_shape
+from serq.kernels.catalogue.models import ModelShape, model_named
 from serq.kernels.measured.tables import OperatorTables
 from serq.kernels.measured.yaml_subset import read_mapping
 from tests.kernels.measured.tiny_tables import (
@@ -149,7 +149,7 @@ def test_yaml_that_is_not_read(tmp_path: Path, text: str, reason: str) -> None:
 )
 def test_the_handed_tables_are_read(name: str, degree: int) -> None:
     folder = shared("data", "measured", name, "tables")
-    model = known_shape(name.rpartition("/")[2])
+    model = model_named(name.rpartition("/")[2])
     assert model is not None
     tables = OperatorTables.read(folder, model, degree)
     assert tables.provenance.engine_version == "0.19.0"

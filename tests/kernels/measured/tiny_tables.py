@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from serq.kernels.catalogue.model_config import shape_of_config
+from serq.kernels.catalogue.models import ModelShape
 from serq.kernels.measured.capture import CaptureSizes
 from serq.kernels.measured.executor import MeasuredExecutor, Parallelism
 from serq.kernels.measured.links import Link
-from serq.kernels.measured.model_shape import ModelShape
 from serq.kernels.measured.tables import OperatorTables
 
-DENSE = ModelShape("tiny", 10, 100, 4, 2, 25, 300, 1000)
-QWEN = ModelShape("tiny-qwen", 10, 100, 4, 2, 25, 300, 1000, qk_norm=True)
-EXPERTS = ModelShape("tiny-moe", 10, 100, 4, 2, 25, 30, 1000, experts=16, experts_per_token=2)
+CONFIG = {
+    "num_hidden_layers": 10,
+    "hidden_size": 100,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 25,
+    "intermediate_size": 300,
+    "vocab_size": 1000,
+}
+"""The `config.json` of the model that the tables are of."""
+
+EXPERTS_CONFIG = CONFIG | {"num_experts": 16, "num_experts_per_tok": 2, "moe_intermediate_size": 30}
+
+DENSE = shape_of_config("tiny", CONFIG, "here")
+QWEN = replace(DENSE, name="tiny-qwen", qk_norm=True)
+EXPERTS = shape_of_config("tiny-moe", EXPERTS_CONFIG, "here")
 
 LAYERS = {
     "embedding": 1,
