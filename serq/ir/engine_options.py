@@ -177,7 +177,7 @@ WAITING_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
 
 SCHEDULER_OPTIONS: Final[Mapping[str, Table]] = MappingProxyType({
     "default": option_table(),
-    "recompute": option_table(),
+    "recompute": option_table(EngineOption("fixed", "switch", False, _FIXED, "V-048")),
     "balance": option_table(),
     "profiling_chunk": option_table(
         EngineOption("smooth_factor", "number", 1.0,

@@ -11,6 +11,7 @@ from serq.runtime.ascend.chunk_predictor import ProfilingChunkConfig, profile_le
 from serq.runtime.ascend.dyntra import DyntraLBPolicy, DyntraLBRecomputeScheduler, DyntraLBScheduler
 from serq.runtime.ascend.dyntra_group import DyntraLBConfig, DyntraLBGroup
 from serq.runtime.ascend.profiling_chunk import ProfilingChunkScheduler
+from serq.runtime.ascend.recompute import RecomputeScheduler
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.connector import KVConnector
 from serq.runtime.vllm.scheduler import VllmScheduler
@@ -25,6 +26,8 @@ def ascend_scheduler(
     """The scheduler that ``declared`` names; None where it is none of these."""
     options = scheduler_options(declared)
     match declared.scheduler:
+        case "recompute":
+            return RecomputeScheduler(config, connector, fixed=bool(options.get("fixed")))
         case "balance":
             return BalanceScheduler(config, connector, ranks=declared.data_parallel_size or 1)
         case "profiling_chunk":

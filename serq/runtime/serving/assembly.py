@@ -190,8 +190,10 @@ def beyond_upstream(program: nodes.Program) -> list[Diagnostic]:
         if isinstance(node, nodes.Request) and node.immediate is not None:
             found.setdefault("immediate", f"request `{node.handle}`")
     for stage in program.stages:
-        if isinstance(stage.kind, nodes.Vllm) and any(o.name == "fixed" for o in stage.kind.waiting.options):
-            found.setdefault("fixed", f"stage `{stage.name}`")
+        if isinstance(stage.kind, nodes.Vllm):
+            waiting, scheduler = stage.kind.waiting.options, stage.kind.scheduler_options
+            if any(o.name == "fixed" and o.value for options in (waiting, scheduler) for o in options):
+                found.setdefault("fixed", f"stage `{stage.name}`")
     return [
         Diagnostic(
             "beyond-upstream",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from serq.errors import RunError
 from serq.ir.serving import Vllm, Waiting
 from serq.runtime.ascend.batch_job_aware import BatchJobAwareConfig
 from serq.runtime.ascend.batch_job_scheduler import BatchJobAwareScheduler
-from serq.runtime.ascend.recompute import RecomputeScheduler
 from serq.runtime.ascend.short_request_first import (
     ShortRequestFirstConfig,
     ShortRequestFirstRequestQueue,
@@ -24,12 +23,6 @@ from serq.runtime.vllm.request import Request
 from serq.runtime.vllm.scheduler import VllmScheduler
 
 Clock = Callable[[], float]
-
-SCHEDULERS: Final[Mapping[str, type[VllmScheduler]]] = {
-    "default": VllmScheduler,
-    "recompute": RecomputeScheduler,
-}
-"""Schedulers that a stage can run, by the name of its option."""
 
 _WHOLE: Final = ("threshold", "max_jobs", "reserve_margin_blocks", "reserve_max_blocks",
                  "low_available_tokens_threshold", "short_decode_token_threshold")  # fmt: skip
@@ -52,8 +45,7 @@ def create_scheduler(
         if waiting.kind == "batch_job_aware":
             jobs = BatchJobAwareConfig(**_job_options(waiting))
             return BatchJobAwareScheduler(config, connector, jobs=jobs)
-        scheduler = ascend_scheduler(declared, config, connector)
-        scheduler = scheduler or SCHEDULERS[declared.scheduler or "default"](config, connector)
+        scheduler = ascend_scheduler(declared, config, connector) or VllmScheduler(config, connector)
         if waiting.kind == "short_request_first":
             lanes = ShortRequestFirstConfig(**_options(waiting, without=("fixed",)))
             scheduler.waiting = ShortRequestFirstRequestQueue(lanes, clock, is_immediate=_is_immediate)

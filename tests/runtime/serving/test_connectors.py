@@ -225,3 +225,19 @@ def test_what_contradicts_itself_is_refused(change: str, to: str, code: str) -> 
     with pytest.raises(CompileError) as caught:
         serq.compile(source=program.replace(change, to))
     assert code in [diagnostic.code for diagnostic in caught.value.diagnostics]
+
+
+def test_a_pipelined_engine_that_does_both_may_go_round_for_ever() -> None:
+    """What follows from three rules of vLLM. A shortage with a step in flight frees nothing at once, so every
+    running request gives way (S-106); an engine that must deliver KV drops their tokens in flight (S-104); so
+    all come back as they were, and in the second step meet the same shortage. Without the producer's role the
+    tokens in flight count, and each round gets one token further.
+    """
+    program = text("request d on two (90, 40);", count=2, horizon=20_000)
+    program = program.replace("async_scheduling false;", "").replace(
+        "num_gpu_blocks 100", "num_gpu_blocks 13"
+    )
+    assert len(records(program).requests) == 2
+    with pytest.raises(RunError) as caught:
+        records(program.replace("kv_role kv_consumer", "kv_role kv_both"))
+    assert caught.value.code == "livelock"

@@ -23,14 +23,21 @@ READS = """
     observe end = now;"""
 
 
-def text(session: str, *, link: str = "", two: str = "async_scheduling false;", horizon: float = 1000) -> str:
+def text(
+    session: str,
+    *,
+    link: str = "",
+    two: str = "async_scheduling false;",
+    scheduler: str = "recompute;",
+    horizon: float = 1000,
+) -> str:
     return f"""
         def blocks(usage, all) = floor(all * usage + 0.5);
         stage wire : delay; stage clients : delay;
         connector link : transfer {{ over wire; work 5; {link} }}
         stage one : vllm {{ {OPTIONS} num_gpu_blocks 100; kv_connector link; kv_role kv_producer; }}
         stage two : vllm {{ {OPTIONS} num_gpu_blocks 11; kv_connector link; kv_role kv_consumer;
-                            scheduler recompute; {two} }}
+                            scheduler {scheduler} {two} }}
         stage spare : vllm {{ {OPTIONS} num_gpu_blocks 100; async_scheduling false; }}
         workload {{ arrive batch(2); }}
         session {{ {session} }}
@@ -125,6 +132,15 @@ def test_an_offload_with_a_step_in_flight_kills_the_engine_as_upstream_does() ->
     assert "`two[0]`" in error.message and "V-048" in error.message
     kept = error.records
     assert isinstance(kept, Records) and list(kept.requests.generated)[2:] == [16, 17]
+
+
+def test_without_the_defect_the_engine_lives() -> None:
+    """Step 18, formed at 175 behind step 17, has nobody left: one is offloaded, which frees nothing yet, the
+    other given back with 16 outputs. The seventeenth token of the first is there at 185. Its 80 computed
+    tokens are stored with step 18, from 185 to 190, and loaded until 195; three steps give the last outputs.
+    """
+    found = observed(ASK + READS, link="offload_blocks 5;", two="", scheduler="recompute { fixed true; }")
+    assert found == {"recomputed": [1, 0], "outputs": [16, 20], "preempted": [0, 1], "end": [185, 225]}
 
 
 def test_a_request_too_large_for_its_engine() -> None:
