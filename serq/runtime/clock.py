@@ -14,16 +14,21 @@ This is the order of scheduling (R-B-002), and inside a planned run the key of s
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappush
+from heapq import heappop, heappush
 from math import inf
 
 import simpy
 
 Action = Callable[[], None]
+EventKey = tuple[float, int, int]
+"""(scheduled_at, phase, rank): orders the events of one instant."""
 
 
 class Ticket(simpy.Event):
-    """A scheduled action. A cancelled one does nothing, and stays an event of its instant (R-B-008)."""
+    """A scheduled action. A cancelled one does nothing, and stays an event of its instant (R-B-008).
+
+    One that was ``discarded`` never was: a planned run has been cut, and what it stood for comes otherwise.
+    """
 
     def __init__(self, environment: simpy.Environment, time: float, action: Action) -> None:
         super().__init__(environment)
@@ -31,6 +36,7 @@ class Ticket(simpy.Event):
         self._value = None
         self.time = time
         self.action: Action | None = action
+        self.discarded = False
         self.callbacks = [_fire]
 
     def cancel(self) -> None:
@@ -46,7 +52,7 @@ def _fire(ticket: Ticket) -> None:
 class Clock:
     """The agenda of a run. ``now`` starts at 0 and has no unit (R-B-001)."""
 
-    __slots__ = ("_environment", "_queue", "now", "phase", "rank")
+    __slots__ = ("_environment", "_queue", "event_key", "now", "phase", "rank")
 
     def __init__(self) -> None:
         self._environment = simpy.Environment()
@@ -54,21 +60,29 @@ class Clock:
         self.now = 0.0
         self.phase = 0
         self.rank = 0
+        self.event_key: EventKey = (0.0, 0, 0)
+        """The key of the event that happens now, or happened last."""
 
     def at(self, time: float, action: Action, rank: int | None = None) -> Ticket:
         """Schedule ``action`` for ``time``, an absolute instant not before now; at infinity, never.
 
         SimPy itself schedules at ``now + delay``, and ``now + (time - now)`` is not always ``time``.
         """
+        return self.at_key(time, action, (self.now, self.phase, self.rank if rank is None else rank))
+
+    def at_key(self, time: float, action: Action, key: EventKey) -> Ticket:
+        """The same with a key that was computed beforehand: that of a step end inside a planned run."""
         ticket = Ticket(self._environment, time, action)
         if time < inf:
-            key = (self.now, self.phase, self.rank if rank is None else rank)
             heappush(self._queue, (time, key, next(self._environment._eid), ticket))  # type: ignore[misc]
         return ticket
 
     def next_time(self) -> float:
         """The instant of the next event; infinity when there is none."""
-        return self._queue[0][0] if self._queue else inf
+        queue = self._queue
+        while queue and queue[0][3].discarded:  # type: ignore[attr-defined]
+            heappop(queue)
+        return queue[0][0] if queue else inf
 
     def advance(self, horizon: float) -> bool:
         """Let the next event happen, if there is one not later than ``horizon`` (R-B-001)."""
@@ -80,6 +94,7 @@ class Clock:
             self.phase = 0
         elif self.phase % 2:
             self.phase += 1
+        self.event_key = self._queue[0][1]  # type: ignore[assignment]
         self._environment.step()
         return True
 

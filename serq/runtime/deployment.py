@@ -17,10 +17,11 @@ from serq.runtime.faults import checked_amount
 from serq.runtime.flows import FlowNetwork, FlowStage
 from serq.runtime.hold import innermost
 from serq.runtime.hold_queue import ChangingKeyQueue, FixedKeyQueue, HoldQueue
+from serq.runtime.planned_run import PlanningStage
 from serq.runtime.pool import Pool, SpillPlan
 from serq.runtime.pricing import PRICED_TOTALS, Pricing
 from serq.runtime.random import DrawStream, RandomSource
-from serq.runtime.serving.assembly import EngineAssembly
+from serq.runtime.serving.assembly import EngineAssembly, EngineMode
 from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.session import Session
 from serq.runtime.stage import BatchingStage, Stage
@@ -44,6 +45,7 @@ class Deployment:
         *,
         keep_rows: bool = False,
         folder: Path = Path(),
+        engine: EngineMode = "auto",
     ) -> None:
         self._model = model
         self._functions = functions
@@ -52,8 +54,9 @@ class Deployment:
         program = model.program
         self.pricing = Pricing(program, functions, folder)
         self.serving = EngineAssembly(
-            program, world, functions, self.pricing, self._links(functions), keep_rows=keep_rows
-        )
+            program, world, functions, self.pricing, self._links(functions),
+            keep_rows=keep_rows, mode=engine,
+        )  # fmt: skip
         self.pools = {
             pool.name: tuple(self._pool(pool, i) for i in range(pool.count)) for pool in program.pools
         }
@@ -191,6 +194,8 @@ class Deployment:
             if isinstance(stage, BatchingStage | SharedStation):
                 world.reacting[stage.rank] = stage
         world.network = self._network
+        world.planners = [stage for stage in self.members() if isinstance(stage, PlanningStage)]
+        world.headers_change = _headers_change(self._model.program)
 
     # --- runs -------------------------------------------------------------------------------------------
 
@@ -220,6 +225,16 @@ class Deployment:
         if allocation is not None:
             allocation.hold.resumed_on = growing
         self._world.wake(session)
+
+
+def _headers_change(program: nodes.Program) -> bool:
+    """Whether who is admitted to a pool, or with what, may change while nothing happens there."""
+    read = [key for pool in program.pools for key in pool.queue_by]
+    for node in descendants(program):
+        if isinstance(node, nodes.Hold):
+            for unit in node.units:
+                read += [unit.units, *(() if unit.reserve is None else (unit.reserve,))]
+    return not reading.attributes_only(read)
 
 
 def _stages_of_flows(program: nodes.Program) -> frozenset[str]:

@@ -20,6 +20,7 @@ from serq.runtime.hold import HoldPlan
 from serq.runtime.random import RandomSource
 from serq.runtime.records import Records, Series
 from serq.runtime.request_records import REQUEST_COLUMNS, STEP_COLUMNS, trim
+from serq.runtime.serving.assembly import EngineMode
 from serq.runtime.serving.gateway import Gateway, RequestTerms
 from serq.runtime.session import Preempted, Session, session_class
 from serq.runtime.sink import LiveRecords, RecordSink
@@ -48,6 +49,7 @@ def simulate(
     progress: Progress | None = None,
     folder: Path | None = None,
     sink: RecordSink | None = None,
+    engine: EngineMode = "auto",
 ) -> Records:
     """Run ``program`` to its end and return what it recorded.
 
@@ -55,7 +57,8 @@ def simulate(
     program. ``trace`` is what the workload replays; ``keep_rows`` keeps the rows of every step of
     `vllm` stages, which costs time and memory; ``source_map`` lets messages show the text; files that
     executors read are relative to ``folder``. ``sink`` takes records away while the run goes on; those
-    returned are then the rest.
+    returned are then the rest. ``engine`` says how engines run: "auto" plans steps ahead where that is
+    possible, "fast" refuses where it never is, "reference" walks every step; what is recorded is the same.
 
     Raises RunError, with ``records`` up to that instant, when a rule of the language is broken on the way;
     InterruptedRunError, likewise, at Ctrl-C; DataError for a trace that cannot be replayed.
@@ -70,6 +73,7 @@ def simulate(
         trace=trace,
         keep_rows=keep_rows,
         folder=folder or Path(),
+        engine=engine,
     )
     try:
         run.run(progress, sink)
@@ -116,6 +120,7 @@ class Simulation:
         trace: TraceSource | None,
         keep_rows: bool = False,
         folder: Path = Path(),
+        engine: EngineMode = "auto",
     ) -> None:
         self.clock = Clock()
         self.model: Model = model_of(program)
@@ -129,7 +134,7 @@ class Simulation:
         supplied = self._supplied()
         functions = self.model.bind(supplied)
         self._deployment = Deployment(
-            self.model, functions, self._world, random, keep_rows=keep_rows, folder=folder
+            self.model, functions, self._world, random, keep_rows=keep_rows, folder=folder, engine=engine
         )
         self._workload = Workload(
             program.workload,
@@ -216,7 +221,13 @@ class Simulation:
         self._sample_gauges()
         advance = world.advance
         countdown = _EVENTS_BETWEEN_PROGRESS
-        while not self._drained() and advance(horizon):
+        while not self._drained():
+            if self._gauges:
+                self._sample_planned(min(clock.next_time(), horizon))
+            if not advance(horizon):
+                for planner in world.planners:
+                    planner.follow_to(horizon)
+                break
             if self._gauges:
                 self._sample_gauges()
             countdown -= 1
@@ -236,6 +247,26 @@ class Simulation:
         if self.clock.next_time() > now:
             for gauge in self._gauges:
                 gauge.sample(now)
+
+    def _sample_planned(self, until: float) -> None:
+        """Read the gauges after every step end that is planned before ``until``, or for it (the horizon)."""
+        clock = self.clock
+        now, phase = clock.now, clock.phase
+        instants = {
+            end
+            for planner in self._world.planners
+            if planner.plan is not None
+            for end in planner.plan.ends[planner.plan.followed :]
+            if now < end and (end < until or end == self._horizon < clock.next_time())
+        }
+        if not instants:
+            return
+        clock.phase = 1
+        for instant in sorted(instants):
+            clock.now = instant
+            for gauge in self._gauges:
+                gauge.sample(instant)
+        clock.now, clock.phase = now, phase
 
     def _drained(self) -> bool:
         return self._limit is not None and self._workload.complete() and self._world.live == 0

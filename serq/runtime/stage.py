@@ -20,12 +20,20 @@ class Waker(Protocol):
     """What stages need of the world."""
 
     clock: Clock
+    restless: bool
+    """Whether somebody asks anew at every event."""
 
     def wake(self, session: Session) -> None:
         """Let ``session`` go on when its turn comes."""
 
     def attend(self, stage: Stage) -> None:
         """Look at ``stage`` when the instant has settled: it may have something to do."""
+
+    def has_begun(self, rank: int) -> bool:
+        """Whether the stage of ``rank`` has had its turn at this instant."""
+
+    def count_events(self, count: int) -> None:
+        """Events that were not on the clock have happened: step ends of a planned run."""
 
 
 @dataclass(slots=True)

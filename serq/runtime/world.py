@@ -11,6 +11,7 @@ from serq.errors import RunError
 from serq.runtime.clock import Clock
 from serq.runtime.flows import FlowNetwork
 from serq.runtime.holdings import Holdings
+from serq.runtime.planned_run import PlanningStage
 from serq.runtime.pool import Pool
 from serq.runtime.session import Preempted, Session
 from serq.runtime.stage import BatchingStage, Stage
@@ -43,6 +44,12 @@ class World:
         """Sessions that have arrived and not ended."""
         self.ended = 0
         self.events = 0
+        self.planners: list[PlanningStage] = []
+        """Stages that may plan step ends ahead, which then are no events."""
+        self.headers_change = False
+        """Whether some hold, or some order of waiting, reads what changes by itself: time, or live state."""
+        self.restless = False
+        """Whether somebody asks anew at every event, so that every step end must be one."""
         self._asking: set[int] = set()
         """Numbers of the pools at which somebody may wait."""
         self._attended: set[int] = set()
@@ -212,6 +219,7 @@ class World:
         if alone:
             clock.begin_starts()
         turns = self._turns = sorted(attended)
+        restless = self.headers_change and bool(self._asking)
         while turns:
             rank = self._turn = heappop(turns)
             stage = self.reacting[rank]
@@ -223,6 +231,7 @@ class World:
                 attended.discard(rank)
             elif alone:
                 stage.begin()
+                restless = restless or stage.idle()
         self._turn = inf
         clock.rank = 2 * self.stage_count if alone else 0
         for rank in sorted(attended):
@@ -233,6 +242,20 @@ class World:
         if self.network is not None and self.network.changed:
             self.network.plan()
         clock.rank = 0
+        if alone:
+            self.restless = restless
+            if restless:
+                for planner in self.planners:
+                    planner.cut()
+
+    def has_begun(self, rank: int) -> bool:
+        """Whether the stage of ``rank`` has had its turn at this instant."""
+        phase = self.clock.phase
+        return rank < self._turn if phase == 1 else phase > 1
+
+    def count_events(self, count: int) -> None:
+        """Step ends of a planned run have happened, each of which is an event."""
+        self.events += count
 
     def advance(self, horizon: float) -> bool:
         """Let the next event not later than ``horizon`` happen, and all that follows at once from it."""

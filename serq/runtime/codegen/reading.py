@@ -26,12 +26,18 @@ def draws(parts: Iterable[nodes.Node]) -> bool:
 
 def attributes_only(expressions: Iterable[nodes.Expr]) -> bool:
     """Whether ``expressions`` read nothing but attributes: they stand still while their session waits."""
-    changing = nodes.PoolRead | nodes.StageRead | nodes.Draw
+    changing = nodes.PoolRead | nodes.StageRead | nodes.Reusable | nodes.Draw
     return not any(
         isinstance(node, changing) or (isinstance(node, nodes.Variable) and node.name != "inf")
         for expr in expressions
         for node in descendants(expr)
     )
+
+
+def step_only(expr: nodes.Node) -> bool:
+    """Whether a cost reads nothing but the step that it prices and the clock, and draws nothing."""
+    other = nodes.PoolRead | nodes.StageRead | nodes.RequestRead | nodes.Reusable | nodes.Draw
+    return not any(isinstance(node, other) for node in descendants(expr))
 
 
 def reads_session(expressions: Iterable[nodes.Expr]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from serq.errors import RunError
 from serq.ir import nodes
@@ -13,19 +13,27 @@ from serq.runtime.pricing import MeteredExecutor, Pricing
 from serq.runtime.random import DrawStream
 from serq.runtime.request_records import EngineRow, RequestTable
 from serq.runtime.serving.ascend_schedulers import profile, together
-from serq.runtime.serving.engine import EngineParts, ExpressionPrice, VllmEngine
+from serq.runtime.serving.decode_plans import ExpressionCost
+from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog
 from serq.runtime.serving.layouts import StepLayoutEngine, layout_engine
 from serq.runtime.serving.options import ResolvedEngine, priced_stage, resolve
+from serq.runtime.serving.planned_engine import EngineParts, ExpressionPrice
 from serq.runtime.serving.ranks import EngineGroup, RankEngine
-from serq.runtime.serving.schedulers import create_scheduler
+from serq.runtime.serving.schedulers import create_scheduler, walks_always
 from serq.runtime.serving.starvation import InMemoryWaits, starvation_warning
 from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.stage import Waker
 from serq.runtime.vllm.config import EngineConfig
+from serq.runtime.vllm.extents.chains import RunHasher
+from serq.runtime.vllm.fast.reasons import WalkReason
+from serq.runtime.vllm.request import Hasher
 from serq.runtime.vllm.tokens import PrefixHasher
 from serq.source import Diagnostic
+
+EngineMode = Literal["auto", "fast", "reference"]
+"""How engines run: planned ahead where that is possible, always (or refuse), or never."""
 
 
 class EngineAssembly:
@@ -43,8 +51,10 @@ class EngineAssembly:
         links: Mapping[str, TransferLink],
         *,
         keep_rows: bool = False,
+        mode: EngineMode = "auto",
     ) -> None:
         """``keep_rows``: the rows of every step are kept, so that it can be laid out afterwards."""
+        self._mode = mode
         self.engines: list[VllmEngine] = []
         self.requests = RequestTable()
         self._host = host
@@ -52,7 +62,7 @@ class EngineAssembly:
         self._keeps_rows = keep_rows
         self._pricing = pricing
         self._links = links
-        self._hashers: dict[int, PrefixHasher] = {}
+        self._hashers: dict[tuple[int, bool], Hasher] = {}
         self._groups: dict[str, EngineGroup] = {}
         self._notes = [*beyond_upstream(program), *pipelines(program)]
 
@@ -73,12 +83,17 @@ class EngineAssembly:
         key = self._functions.get(f"waiting_key_{python_name}")
         link = None if declared.kv_connector is None else self._links[declared.kv_connector]
         connector = None if link is None else _connector(link, resolved.config)
-        scheduler = create_scheduler(stage.name, declared, resolved.config, lambda: clock.now, key, connector)
-        parts = EngineParts(
-            resolved, scheduler, self._price(stage, declared, resolved, python_name, draws),
-            self._hasher(resolved.config),
-            link,
-        )  # fmt: skip
+        walks = self._walks_always(stage.name, declared, resolved.config)
+        scheduler = create_scheduler(
+            stage.name, declared, resolved.config, lambda: clock.now, key, connector, fast=walks is None
+        )
+        price = self._price(stage, declared, resolved, python_name, draws)
+        hasher = self._hasher(resolved.config, walks is None)
+        decode_cost = None
+        if walks is None and isinstance(price, ExpressionPrice):
+            decode_cost = ExpressionCost(price.cost, price.reads, clock)
+            walks = None if reading.step_only(declared.cost) else self._insist(stage.name, WalkReason.COST)
+        parts = EngineParts(resolved, scheduler, price, hasher, link, decode_cost, walks)
         pool = scheduler.kv_cache_manager.block_pool
         layout = _layout(stage.name, declared, resolved.config) if self._keeps_rows else None
         log = EngineLog(stage.name, member, len(self.engines), self.requests, pool, layout)
@@ -116,11 +131,31 @@ class EngineAssembly:
             group.after_iteration = exchange or group.after_iteration
         return rank
 
-    def _hasher(self, config: EngineConfig) -> PrefixHasher | None:
+    def _walks_always(self, name: str, declared: nodes.Vllm, config: EngineConfig) -> WalkReason | None:
+        if self._mode == "reference":
+            return WalkReason.REFERENCE
+        reason = walks_always(declared, config)
+        if reason is None and (self._keeps_rows or isinstance(declared.cost, nodes.Via)):
+            reason = WalkReason.ROWS
+        return None if reason is None else self._insist(name, reason)
+
+    def _insist(self, name: str, reason: WalkReason) -> WalkReason:
+        """``reason``, unless every engine must be fast. Raises RunError then."""
+        if self._mode == "fast":
+            raise RunError(
+                f"stage `{name}`: no step of it can be planned ahead: {reason.value}; "
+                "`--engine auto` walks where it must",
+                code="not-fast",
+            )
+        return reason
+
+    def _hasher(self, config: EngineConfig, fast: bool) -> Hasher | None:
         if not config.enable_prefix_caching and config.kv_transfer is None:
             return None
         size = config.block_sizes[1]
-        return self._hashers.setdefault(size, PrefixHasher(size))
+        if (size, fast) not in self._hashers:
+            self._hashers[size, fast] = RunHasher(size) if fast else PrefixHasher(size)
+        return self._hashers[size, fast]
 
     # --- what they say together -------------------------------------------------------------------------
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Set
-from dataclasses import dataclass
 from math import isnan
 
 from serq.errors import RunError
 from serq.runtime.ascend.defects import UpstreamCrashError
 from serq.runtime.faults import checked_cost
-from serq.runtime.pricing import MeteredExecutor
 from serq.runtime.request_records import EngineRow
 from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog, StepInFlight
 from serq.runtime.serving.kv_worker import KVWorker
 from serq.runtime.serving.model_output import model_output
-from serq.runtime.serving.options import ResolvedEngine
+from serq.runtime.serving.planned_engine import EngineParts, ExpressionPrice, PlannedEngine
 from serq.runtime.serving.sent_request import SentRequest
-from serq.runtime.serving.step_totals import StepTotals, TotalsReader, step_of_nobody
-from serq.runtime.serving.transfer_link import TransferLink
+from serq.runtime.serving.step_totals import TotalsReader, step_of_nobody
 from serq.runtime.serving.watch import check_fits, note_preemption, stalled
 from serq.runtime.session import Session
-from serq.runtime.stage import BatchingStage, Waker
+from serq.runtime.stage import Waker
 from serq.runtime.vllm.engine_core import (
     AbortRequest,
     AddRequest,
@@ -33,33 +28,12 @@ from serq.runtime.vllm.engine_core import (
     Turn,
     WaitUntil,
 )
+from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.runtime.vllm.request import Request, Time
-from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_output import RequestOutput, SchedulerOutput
-from serq.runtime.vllm.tokens import PrefixHasher
 
 
-@dataclass(frozen=True, slots=True)
-class ExpressionPrice:
-    """The cost of a step as an expression: a function of its totals, and the names of those it reads."""
-
-    cost: Callable[[StepTotals], float]
-    reads: Set[str]
-
-
-@dataclass(frozen=True, slots=True)
-class EngineParts:
-    """What an engine is made of: options, scheduler, what prices steps, whose prefixes it knows, a link."""
-
-    resolved: ResolvedEngine
-    scheduler: VllmScheduler
-    price: ExpressionPrice | MeteredExecutor
-    hasher: PrefixHasher | None
-    link: TransferLink | None = None
-    """What the transfers of its `kv_connector` take."""
-
-
-class VllmEngine(BatchingStage):
+class VllmEngine(PlannedEngine):
     """Drives an engine core: the one that recorded traces prove.
 
     Messages reach the core at once and are read between steps. The core takes its turns when an instant has
@@ -68,12 +42,9 @@ class VllmEngine(BatchingStage):
     """
 
     def __init__(self, name: str, member: int, host: Waker, parts: EngineParts, log: EngineLog) -> None:
-        super().__init__(name, member, host)
+        super().__init__(name, member, host, parts, EngineCore(parts.scheduler, _Aborts(self)), log)
         self.resolved = parts.resolved
-        self.scheduler = parts.scheduler
         self.hasher = parts.hasher
-        self.core = EngineCore(parts.scheduler, _Aborts(self))
-        self.log = log
         self.connector = parts.resolved.connector
         """The name of its `kv_connector`; None: it has none."""
         self._worker = self._kv_worker(parts)
@@ -82,10 +53,7 @@ class VllmEngine(BatchingStage):
         self._step_price = parts.price
         reads = parts.price.reads if isinstance(parts.price, ExpressionPrice) else frozenset[str]()
         self._totals = TotalsReader(reads, parts.scheduler.kv_cache_manager)
-        self._steps: deque[StepInFlight] = deque()
-        self._sent: dict[str, SentRequest] = {}
         self._untaken: list[SentRequest] = []
-        self._device_free_at = 0.0
         self._awaits_step = False
         self._has_news = False
 
@@ -104,6 +72,7 @@ class VllmEngine(BatchingStage):
     def send(self, sent: SentRequest) -> None:
         """A request arrives. Raises RunError for one that no empty engine could hold."""
         check_fits(sent.request, self.scheduler.kv_cache_manager, f"{self!r}")
+        self._cut_for(WalkReason.MESSAGE)
         self.account(self._clock.now)
         self.number += 1
         self.log.opened(sent)
@@ -114,6 +83,8 @@ class VllmEngine(BatchingStage):
 
     def abort(self, sent: SentRequest) -> None:
         """A client gives up on a request that has not ended."""
+        self._cut_for(WalkReason.MESSAGE)
+        self.tell(sent.request)
         self.core.intake((AbortRequest(sent.request.request_id),))
         self._news()
 
@@ -183,13 +154,17 @@ class VllmEngine(BatchingStage):
         if step.total_num_scheduled_tokens:
             end += self._price(step, running, prefill_tokens)
             self.iterations += 1
+            self.count_walked()
         self._device_free_at = end
         if self._worker is not None:
             self._worker.begin(start)
         free_blocks = scheduler.kv_cache_manager.block_pool.num_free_blocks
         self._steps.append(
-            StepInFlight(step, now, start, end, prefill_tokens, running, scheduler.num_waiting, free_blocks)
-        )
+            StepInFlight(
+                step, now, start, end, prefill_tokens, running, scheduler.num_waiting, free_blocks,
+                step.num_scheduled,
+            )
+        )  # fmt: skip
         for request_id in step.preempted_req_ids:
             note_preemption(self._sent.get(request_id), f"{self!r}")
 
@@ -238,10 +213,11 @@ class VllmEngine(BatchingStage):
             self._finish(now)
             return False
         self._awaits_step = True
-        self._clock.at(max(now, oldest.end), self._end_step, self.rank + 1)
+        self.start_plan(self._plan(max(now, oldest.end), now))
         return True
 
-    def _end_step(self) -> None:
+    def end_step(self) -> None:
+        """The step under way ends now."""
         self._awaits_step = False
         self._news()
         self._finish(self._clock.now)
@@ -259,6 +235,7 @@ class VllmEngine(BatchingStage):
             raise error.at(f"{self!r}") from None
         self.scheduler.step_took(done.step, done.end - done.start)
         self.log.step_ended(done)
+        self._last_end = now
         if done.step.preempted_req_ids or done.step.recomputed or reported:
             self.core.wake()  # a step in which somebody gave way admits nobody, the next may (S-044, V-040)
         for share in done.step.scheduled.values():
@@ -301,11 +278,13 @@ class VllmEngine(BatchingStage):
 
     def reset(self, now: float) -> None:
         """Forget what warm-up measured (R-B-091)."""
+        self.catch_up()
         super().reset(now)
         self.log.reset(now)
 
     def engine_row(self, now: float) -> EngineRow:
         """The options of the engine and its figures since warm-up."""
+        self.catch_up()
         return self.log.row(self.resolved.options, now)
 
     @property
@@ -321,6 +300,7 @@ class VllmEngine(BatchingStage):
 
     def note_unfinished(self) -> None:
         """Write down how far the requests have come that are here."""
+        self.tell_all()
         for sent in self._sent.values():
             self.log.progressed(sent)
 
@@ -340,14 +320,18 @@ class VllmEngine(BatchingStage):
 
     def kv_usage(self) -> float:
         """`kv_usage`: share of the blocks that requests hold, 0 to 1."""
+        self.catch_up()
         return self.scheduler.kv_cache_manager.block_pool.usage
 
     def reusable(self, session: Session, handle: str) -> float:
         """`reusable(S, h)`: tokens of the conversation of ``h`` so far that are cached here."""
-        sent, lookup = session.requests.get(handle), self.scheduler.kv_cache_manager.lookup
-        if sent is None or lookup is None or self.hasher is None:
+        sent = session.requests.get(handle)
+        if sent is None or self.hasher is None:
             return 0.0
-        return float(lookup.find(sent.prefix_keys(self.hasher), sent.request.num_tokens).num_tokens)
+        self.catch_up()
+        sent.engine.tell(sent.request)
+        keys = sent.prefix_keys(self.hasher)
+        return float(self.scheduler.kv_cache_manager.cached_tokens(keys, sent.request.num_tokens))
 
     def remaining_work(self) -> float:
         """`work` would read lengths that nobody knows."""

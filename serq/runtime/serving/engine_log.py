@@ -27,6 +27,7 @@ class StepInFlight:
     running: int
     waiting: int
     free_blocks: int
+    scheduled: int
     round_number: int = ALONE
     """In which round of its data-parallel group it runs."""
 
@@ -139,7 +140,7 @@ class EngineLog:
         table.start.append(done.start)
         table.end.append(done.end)
         table.tokens.append(step.total_num_scheduled_tokens)
-        table.scheduled.append(len(step.scheduled))
+        table.scheduled.append(done.scheduled)
         table.prefill_tokens.append(done.prefill_tokens)
         table.running.append(done.running)
         table.waiting.append(done.waiting)
@@ -147,6 +148,40 @@ class EngineLog:
         table.preempted.append(len(step.preempted_req_ids))
         if self.rows is not None:
             self.rows.add(step, done.round_number)
+
+    def decodes_ended(
+        self,
+        formed: Sequence[float],
+        starts: Sequence[float],
+        ends: Sequence[float],
+        free_blocks: Sequence[int],
+        count: int,
+        running: int,
+        waiting: int,
+    ) -> None:
+        """Steps of ``count`` decodes and nothing else were processed."""
+        table, steps = self.steps, len(ends)
+        table.formed.extend(formed)
+        table.start.extend(starts)
+        table.end.extend(ends)
+        table.free_blocks.extend(free_blocks)
+        counts = [count] * steps
+        nothing = [0] * steps
+        table.tokens.extend(counts)
+        table.scheduled.extend(counts)
+        table.prefill_tokens.extend(nothing)
+        table.preempted.extend(nothing)
+        table.running.extend([running] * steps)
+        table.waiting.extend([waiting] * steps)
+
+    def account_blocks_over(self, instants: Sequence[float], free_blocks: Sequence[int]) -> None:
+        """The same at every one of ``instants``, up to which so many blocks were free."""
+        usable = self._pool.num_gpu_blocks - 1
+        since, total = self._since, self._block_time
+        for now, free in zip(instants, free_blocks, strict=True):
+            total += (usable - free) * (now - since)
+            since = now
+        self._since, self._block_time = since, total
 
     def take_steps(self, rows: int) -> dict[str, Sequence[Any]]:
         """The first ``rows`` steps in memory by column; the progress of open requests was written down."""

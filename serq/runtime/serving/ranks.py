@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from serq.runtime.request_records import EngineRow
-from serq.runtime.serving.engine import EngineParts, VllmEngine
+from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.engine_log import EngineLog, StepInFlight
+from serq.runtime.serving.planned_engine import EngineParts
 from serq.runtime.stage import Waker
 from serq.runtime.vllm.engine_core import IdleReason, Launch, Turn, WaitUntil
 from serq.runtime.vllm.scheduler_output import SchedulerOutput

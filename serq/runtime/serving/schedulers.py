@@ -19,6 +19,9 @@ from serq.runtime.serving.sent_request import ServedRequest
 from serq.runtime.serving.waiting_orders import Key, KeyedRequestQueue
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.connector import KVConnector
+from serq.runtime.vllm.extents.manager import suits_extents
+from serq.runtime.vllm.fast.reasons import WalkReason
+from serq.runtime.vllm.fast.scheduler import FastScheduler
 from serq.runtime.vllm.request import Request
 from serq.runtime.vllm.scheduler import VllmScheduler
 
@@ -28,6 +31,21 @@ _WHOLE: Final = ("threshold", "max_jobs", "reserve_margin_blocks", "reserve_max_
                  "low_available_tokens_threshold", "short_decode_token_threshold")  # fmt: skip
 
 
+def walks_always(declared: Vllm, config: EngineConfig) -> WalkReason | None:
+    """Why no step of such an engine can be formed in bulk or planned; None: they can."""
+    if (declared.scheduler or "default") != "default" or declared.waiting.kind == "batch_job_aware":
+        return WalkReason.SCHEDULER
+    if config.speculative is not None:
+        return WalkReason.SPECULATION
+    if config.kv_transfer is not None or declared.kv_connector is not None:
+        return WalkReason.CONNECTOR
+    if (declared.data_parallel_size or 1) > 1:
+        return WalkReason.RANKS
+    if config.prefill_schedule_interval != 1:
+        return WalkReason.CADENCE
+    return None if suits_extents(config) else WalkReason.GROUPS
+
+
 def create_scheduler(
     name: str,
     declared: Vllm,
@@ -35,17 +53,21 @@ def create_scheduler(
     clock: Clock,
     key: Key | None,
     connector: KVConnector | None = None,
+    *,
+    fast: bool = False,
 ) -> VllmScheduler:
     """The scheduler of stage ``name`` with its waiting queue; ``key`` gives the keys of `waiting by`.
 
-    ``clock`` tells the time in seconds. Raises RunError for options that upstream would refuse.
+    ``clock`` tells the time in seconds. ``fast``: the scheduler that counts decodes in bulk, for engines that
+    do not :func:`walks_always`. Raises RunError for options that upstream would refuse.
     """
     waiting = declared.waiting
     try:
         if waiting.kind == "batch_job_aware":
             jobs = BatchJobAwareConfig(**_job_options(waiting))
             return BatchJobAwareScheduler(config, connector, jobs=jobs)
-        scheduler = ascend_scheduler(declared, config, connector) or VllmScheduler(config, connector)
+        scheduler = FastScheduler(config) if fast else ascend_scheduler(declared, config, connector)
+        scheduler = scheduler or VllmScheduler(config, connector)
         if waiting.kind == "short_request_first":
             lanes = ShortRequestFirstConfig(**_options(waiting, without=("fixed",)))
             scheduler.waiting = ShortRequestFirstRequestQueue(lanes, clock, is_immediate=_is_immediate)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from serq.runtime.vllm.request import Request, RequestStatus
-from serq.runtime.vllm.tokens import PrefixHasher, PrefixKeys
+from serq.runtime.vllm.request import Hasher, Request, RequestStatus
 
 if TYPE_CHECKING:
     from serq.runtime.clock import Ticket
@@ -79,7 +78,7 @@ class SentRequest:
         handle: str,
         sent_time: float,
         *,
-        hasher: PrefixHasher | None,
+        hasher: Hasher | None,
         draws: DrawStream,
         acceptance: tuple[float, ...] = (),
         label: float = nan,
@@ -154,11 +153,11 @@ class SentRequest:
 
     # --- identity -------------------------------------------------------------------------------------------
 
-    def prefix_keys(self, hasher: PrefixHasher) -> list[int]:
+    def prefix_keys(self, hasher: Hasher) -> Any:
         """The keys of the whole blocks of prompt and outputs so far."""
         if self.hasher is hasher:
             return self.request.block_hashes
-        return PrefixKeys(hasher, self.request.tokens).keys
+        return hasher.keys_of(self.request.tokens).keys
 
     # --- reads of the language ------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ from collections.abc import Set
 from typing import Final
 
 from serq.runtime.vllm.kv_cache_manager import KVCacheManager
-from serq.runtime.vllm.kv_cache_spec import MambaSpec
 from serq.runtime.vllm.request import Request, StopRule
 from serq.runtime.vllm.scheduler_output import ScheduledRequest, SchedulerOutput
 from serq.runtime.vllm.tokens import OutputScript
@@ -36,13 +35,19 @@ class StepTotals:
         "tokens",
     )
 
-    def __init__(self, step: SchedulerOutput, num_running: int, prefill_tokens: int) -> None:
-        self.residents = float(num_running)
-        self.scheduled = float(len(step.scheduled))
-        self.tokens = float(step.total_num_scheduled_tokens)
-        self.prefilled = float(prefill_tokens)
+    def __init__(self, residents: int, scheduled: int, tokens: int, prefilled: int = 0) -> None:
+        self.residents = float(residents)
+        self.scheduled = float(scheduled)
+        self.tokens = float(tokens)
+        self.prefilled = float(prefilled)
         self.decoders = self.context_decode = self.context_prefill = self.attention = 0.0
         self.kv_decode = self.kv_prefill = 0.0
+
+    def add_decodes(self, count: int, context: int, slots: int) -> None:
+        """Count decodes that have no rows of their own: their computed tokens, and the slots they hold."""
+        self.decoders += count
+        self.context_decode += context
+        self.kv_decode += slots
 
     def add_rows(self, step: SchedulerOutput) -> None:
         """Count what every row computes on top of what."""
@@ -57,12 +62,8 @@ class StepTotals:
 
     def add_blocks(self, step: SchedulerOutput, manager: KVCacheManager) -> None:
         """Count the blocks that every scheduled request holds."""
-        groups = [group for group in manager.managers if not isinstance(group.spec, MambaSpec)]
         for request_id, share in step.scheduled.items():
-            held = 0
-            for group in groups:
-                table = group.block_tables.get(request_id, ())
-                held += sum(not block.is_null for block in table) * group.block_size
+            held = manager.held_tokens(request_id)
             if share.is_decode:
                 self.kv_decode += held
             else:
@@ -86,8 +87,11 @@ class TotalsReader:
         self._reads_blocks = bool(reads & _OF_BLOCKS)
 
     def read(self, step: SchedulerOutput, num_running: int, prefill_tokens: int) -> StepTotals:
-        """The totals of ``step``; those that no cost reads stay 0."""
-        totals = StepTotals(step, num_running, prefill_tokens)
+        """The totals of ``step``; those that no cost reads need not be there."""
+        totals = StepTotals(num_running, step.num_scheduled, step.total_num_scheduled_tokens, prefill_tokens)
+        decodes = step.decodes
+        if decodes is not None:
+            totals.add_decodes(decodes.count, decodes.context, decodes.slots)
         if self._reads_rows:
             totals.add_rows(step)
         if self._reads_blocks:

@@ -12,6 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from serq.runtime.vllm.fast.reasons import WalkReason
+from serq.runtime.vllm.fast.scheduler import FastScheduler
+from serq.runtime.vllm.fast.steady_run import SteadyRun
 from serq.runtime.vllm.request import Request, RequestStatus, Time
 from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_base import PauseState
@@ -185,6 +188,33 @@ class EngineCore:
         """Whether a request waits only because its connector does not know yet (S-130)."""
         undecided = (RequestStatus.WAITING, RequestStatus.PREEMPTED)
         return any(request.status in undecided for request in self.scheduler.skipped_waiting)
+
+    # ---- ahead ------------------------------------------------------------------
+
+    def steady(self) -> SteadyRun | WalkReason:
+        """The turns that would follow alike if no message came; asked while a step is waited for."""
+        scheduler = self.scheduler
+        if self._inbox:
+            return WalkReason.MESSAGE
+        if not isinstance(scheduler, FastScheduler):
+            return WalkReason.SCHEDULER
+        if not self._must_wait or len(self.in_flight) != self._capacity:
+            return WalkReason.START
+        return scheduler.steady(self.in_flight)
+
+    def advance(self, count: int, now: Time) -> None:
+        """Let ``count`` steps end and as many be formed, the last of them at ``now``: law L1.
+
+        They are among those that :meth:`steady` foresaw, and no share of those that end is written down.
+        """
+        scheduler = self.scheduler
+        assert isinstance(scheduler, FastScheduler)
+        formed = scheduler.advance(count, min(count, self._capacity), now)
+        for _ in formed:
+            self.in_flight.popleft()
+        self.in_flight.extend(formed)
+        self.wave_step += count
+        self._changed = self._blocked = False
 
     # ---- messages -------------------------------------------------------------
 

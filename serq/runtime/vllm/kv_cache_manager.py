@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from serq.runtime.vllm.block_pool import BlockPool, KVCacheBlock
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.groups import KVCacheGroupManager, create_manager
 from serq.runtime.vllm.groups.base import SlotDemand
 from serq.runtime.vllm.groups.mamba_align import MambaAlignManager
+from serq.runtime.vllm.kv_cache_spec import MambaSpec
 from serq.runtime.vllm.prefix_lookup import PrefixHit, PrefixLookup
 from serq.runtime.vllm.request import Request, RequestStatus
 
@@ -76,6 +79,19 @@ class KVCacheManager:
             for held, manager in zip(hit.blocks, self.managers, strict=True)
         )
         return PrefixHit(blocks, num_tokens, hit.junction, hit.diverged)
+
+    def cached_tokens(self, keys: Any, num_tokens: int) -> int:
+        """How many of the first ``num_tokens`` tokens with prefix keys ``keys`` are cached here."""
+        return 0 if self.lookup is None else self.lookup.find(keys, num_tokens).num_tokens
+
+    def held_tokens(self, request_id: str) -> int:
+        """The slots of the blocks that ``request_id`` holds in the groups that keep keys and values."""
+        held = 0
+        for manager in self.managers:
+            if not isinstance(manager.spec, MambaSpec):
+                table = manager.block_tables.get(request_id, ())
+                held += sum(not block.is_null for block in table) * manager.block_size
+        return held
 
     # ---- slots ------------------------------------------------------------
 

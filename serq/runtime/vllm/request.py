@@ -7,7 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from serq.runtime.vllm.tokens import OutputScript, Piece, PrefixHasher, PrefixKeys, Source, TokenSequence
+from serq.runtime.vllm.extents.chains import RunHasher
+from serq.runtime.vllm.tokens import OutputScript, Piece, PrefixHasher, Source, TokenSequence
+
+Hasher = PrefixHasher | RunHasher
+"""What tells prefixes apart: block by block, or in runs of blocks."""
 
 Time = float
 """An instant: seconds in a simulation, integer microseconds in a replay; only ever compared."""
@@ -52,11 +56,13 @@ class Request:
     ``num_tokens`` counts prompt and appended outputs (n), ``num_computed_tokens`` those computed or
     scheduled to be (c), ``num_spec_tokens`` attached drafts (d), ``num_output_placeholders`` outputs
     awaited under async scheduling (h), ``num_in_flight_tokens`` scheduled and not yet processed (f).
+    ``admission`` grows along ``running``.
     """
 
     __slots__ = (
         "_keys",
         "_repeats",
+        "admission",
         "arrival_time",
         "block_hashes",
         "drop_stale_output",
@@ -93,7 +99,7 @@ class Request:
         priority: int = 0,
         skip_reading_prefix_cache: bool = False,
         kv_transfer_params: Mapping[str, Any] | None = None,
-        hasher: PrefixHasher | None = None,
+        hasher: Hasher | None = None,
     ) -> None:
         self.request_id = request_id
         self.arrival_time = arrival_time
@@ -105,8 +111,8 @@ class Request:
         self.tokens = TokenSequence(prompt)
         self.num_prompt_tokens = self.num_tokens = self.tokens.length
         self.num_output_tokens = 0
-        self._keys = PrefixKeys(hasher, self.tokens) if hasher is not None else None
-        self.block_hashes: list[int] = self._keys.keys if self._keys is not None else []
+        self._keys = hasher.keys_of(self.tokens) if hasher is not None else None
+        self.block_hashes: Any = self._keys.keys if self._keys is not None else []
         self._repeats: tuple[tuple[Source, int] | None, int] = (None, 0)
         self.status = RequestStatus.WAITING
         self.num_computed_tokens = 0
@@ -119,6 +125,7 @@ class Request:
         self.shared_prefix_boundary = 0
         self.num_preemptions = 0
         self.last_sched_seq = 0
+        self.admission = 0
 
     def __repr__(self) -> str:
         return f"Request({self.request_id}, {self.status.name}, {self.num_computed_tokens}/{self.num_tokens})"
@@ -144,6 +151,28 @@ class Request:
             self._repeats = (token, times + 1 if token == last else 1)
         if self._keys is not None and self.num_tokens % self._keys.block_size == 0:
             self._keys.extend()
+
+    def append_output_tokens(self, count: int) -> None:
+        """Append the next ``count`` tokens, none of which ends the request."""
+        self.output.append_to(self.tokens, self.num_output_tokens, count)
+        self.num_output_tokens += count
+        self.num_tokens += count
+        if self._keys is not None:
+            self._keys.extend()
+
+    def foreseen_end(self, max_model_len: int) -> tuple[int, bool] | None:
+        """(output tokens at which the request ends, whether its length alone says so); None: not known.
+
+        What the model will say is looked at, so nobody may ask but who counts tokens ahead of their time.
+        """
+        rule, output = self.stop_rule, self.output
+        by_length = min(rule.max_tokens, max_model_len - self.num_prompt_tokens)
+        if rule.min_tokens > by_length or rule.repetition_count is not None or output.repeat_at is not None:
+            return None
+        end = output.end_at
+        if end is None or end + 1 < rule.min_tokens or end + 1 > by_length:
+            return by_length, True
+        return end + 1, end + 1 == by_length
 
     def stop_status(self, max_model_len: int) -> RequestStatus | None:
         """How the token just appended ends the request, or None if it does not (S-099)."""

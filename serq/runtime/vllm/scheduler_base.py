@@ -50,7 +50,7 @@ class SchedulerBase:
     def __init__(self, config: EngineConfig, connector: KVConnector | None = None) -> None:
         self.config = config
         self.connector = connector
-        self.kv_cache_manager = KVCacheManager(config)
+        self.kv_cache_manager = self.create_kv_cache_manager(config)
         self.waiting: RequestQueue = create_request_queue(config.policy)
         self.skipped_waiting: RequestQueue = create_request_queue(config.policy)
         self.running: list[Request] = []
@@ -71,6 +71,11 @@ class SchedulerBase:
         self._token_budget = config.token_budget
         self._num_lookahead_tokens = config.num_lookahead_tokens
         self._aligns_mamba = config.aligns_mamba
+
+    @staticmethod
+    def create_kv_cache_manager(config: EngineConfig) -> KVCacheManager:
+        """Hook: what keeps the blocks."""
+        return KVCacheManager(config)
 
     # ---- in -----------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -29,6 +29,20 @@ class ScheduledRequest:
     samples: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class DecodesInBulk:
+    """Running requests with a share of one token each that no share is written down for.
+
+    ``context`` is the sum of their computed tokens before the step, ``slots`` that of their blocks' slots.
+    ``rows`` lists them in the order of scheduling, while the step is the latest.
+    """
+
+    count: int
+    context: int
+    slots: int
+    rows: Callable[[], Iterable[Request]]
+
+
 @dataclass(slots=True)
 class SchedulerOutput:
     """A formed step. Shares are in scheduling order: the running ones, then the admissions (S-059).
@@ -36,7 +50,7 @@ class SchedulerOutput:
     ``hits`` holds [local, external] hit tokens of every admission, loads just begun included. ``finished``
     are the ids that ended since the last step; ``num_spec_tokens`` the drafts each request gets next;
     ``num_free_blocks_before`` what the step started from. ``recomputed`` requests ended while it was formed,
-    to be started elsewhere (V-039).
+    to be started elsewhere (V-039). ``decodes`` have shares beside those of ``scheduled``.
     """
 
     scheduled: dict[str, ScheduledRequest]
@@ -50,22 +64,38 @@ class SchedulerOutput:
     num_spec_tokens: int
     num_free_blocks_before: int
     recomputed: list[Request] = field(default_factory=list)
+    decodes: DecodesInBulk | None = None
+
+    @property
+    def num_scheduled(self) -> int:
+        """How many requests have a share, those without a written one included."""
+        return len(self.scheduled) + (0 if self.decodes is None else self.decodes.count)
 
     def batch(self) -> StepBatch:
-        """The step as whoever prices or lays it out sees it."""
-        return StepBatch.of(
-            tuple(
-                BatchRow(
-                    request=request_id,
-                    query=share.num_tokens,
-                    computed=share.num_computed_tokens,
-                    prompt=share.request.num_prompt_tokens,
-                    drafts=share.num_spec_tokens,
-                    decode=share.is_decode,
-                )
-                for request_id, share in self.scheduled.items()
+        """The step as whoever prices or lays it out sees it; asked before another one is formed."""
+        counted = [
+            BatchRow(
+                request=request.request_id,
+                query=1,
+                computed=request.num_computed_tokens - 1,
+                prompt=request.num_prompt_tokens,
+                drafts=0,
+                decode=True,
             )
-        )
+            for request in (self.decodes.rows() if self.decodes is not None else ())
+        ]
+        written = [
+            BatchRow(
+                request=request_id,
+                query=share.num_tokens,
+                computed=share.num_computed_tokens,
+                prompt=share.request.num_prompt_tokens,
+                drafts=share.num_spec_tokens,
+                decode=share.is_decode,
+            )
+            for request_id, share in self.scheduled.items()
+        ]
+        return StepBatch.of((*counted, *written))
 
 
 @dataclass(slots=True)

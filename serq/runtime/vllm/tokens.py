@@ -78,6 +78,10 @@ class PrefixHasher:
         """The key of the prefix ``parent`` and then one block."""
         return self._keys.setdefault((parent, *block), len(self._keys) + 1)
 
+    def keys_of(self, sequence: TokenSequence) -> PrefixKeys:
+        """The keys of ``sequence``."""
+        return PrefixKeys(self, sequence)
+
 
 class PrefixKeys:
     """The keys of one request's whole blocks, extended as its tokens come to exist (S-072)."""

@@ -1,0 +1,127 @@
+"""When the steps of a steady run end: what each costs, added one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final, Protocol
+
+from serq.errors import RunError
+from serq.runtime.clock import Clock
+from serq.runtime.serving.step_totals import StepTotals
+from serq.runtime.vllm.fast.steady_run import SteadyRun
+
+_CHANGING: Final = frozenset({"context_decode", "kv_decode", "now"})
+"""What changes from one step of a steady run to the next, of all that a cost can read."""
+
+
+class DecodeCost(Protocol):
+    """What a step of decodes alone costs: the same, bit for bit, as the step that is formed would."""
+
+    changes: bool
+    """Whether steps of equally many decodes may cost different amounts."""
+
+    def price(self, running: int, count: int, context: int, slots: int, now: float) -> float | None:
+        """The cost of a step formed at ``now``, None if the rows must be seen.
+
+        ``count`` of the ``running`` requests have a share, ``context`` computed tokens and ``slots`` slots.
+        """
+
+
+class ExpressionCost:
+    """A cost expression that reads nothing but the step and the clock."""
+
+    def __init__(self, cost: Callable[[StepTotals], float], reads: Set[str], clock: Clock) -> None:
+        self._cost = cost
+        self._clock = clock
+        self._reads_clock = "now" in reads
+        self.changes = bool(reads & _CHANGING)
+
+    def price(self, running: int, count: int, context: int, slots: int, now: float) -> float | None:
+        """The value of the expression, as it will be read at ``now``."""
+        totals = StepTotals(running, count, count)
+        totals.add_decodes(count, context, slots)
+        if not self._reads_clock:
+            return self._cost(totals)
+        clock = self._clock
+        before, clock.now = clock.now, now
+        try:
+            return self._cost(totals)
+        finally:
+            clock.now = before
+
+
+@dataclass(slots=True)
+class StepsAhead:
+    """Planned steps: when each ends on the device, and the free blocks when it has been formed.
+
+    ``ends`` begins with those in flight; the steps that are planned follow them.
+    """
+
+    ends: list[float]
+    free: list[int] = field(default_factory=list)
+
+
+def plan_steps(
+    run: SteadyRun, cost: DecodeCost, running: int, block_size: int, in_flight: list[float], limit: int
+) -> StepsAhead:
+    """The steps of ``run``, ``limit`` at most, after those ``in_flight``; fewer where blocks or time run out.
+
+    A step that cannot be priced now, or whose cost is not one, is left to the walk, which says why.
+    """
+    ahead = StepsAhead(in_flight)
+    steps = min(run.limit, limit)
+    whole = steps - (run.tail is not None and steps == run.limit)
+    try:
+        done = _add_whole(run, cost, running, block_size, ahead, whole)
+        if done and whole < steps:
+            _add_tail(run, cost, running, block_size, ahead)
+    except RunError:
+        pass
+    return ahead
+
+
+def _add_whole(
+    run: SteadyRun, cost: DecodeCost, running: int, block_size: int, ahead: StepsAhead, steps: int
+) -> bool:
+    """Add ``steps`` steps of all decodes; whether all could be added."""
+    ends, frees, needs = ahead.ends, ahead.free, run.needs
+    depth = len(ends)
+    free, held, context, count = run.free, run.held, run.context, run.count
+    size = len(needs)
+    end = ends[-1]
+    price: float | None = None
+    for step in range(steps):
+        need = needs[step % size]
+        free -= need
+        if free < 0:
+            return False
+        if cost.changes or price is None:
+            held += need
+            price = cost.price(running, count, context, held * block_size, ends[step])
+            context += count
+            if price is None or not 0.0 < price < inf:
+                return False
+        following = end + price
+        if not following > end:
+            return False
+        end = following
+        ends.append(end)
+        frees.append(free)
+    return len(ends) == depth + steps
+
+
+def _add_tail(run: SteadyRun, cost: DecodeCost, running: int, block_size: int, ahead: StepsAhead) -> None:
+    """Add the last step, without those who have had all their shares."""
+    assert run.tail is not None
+    count, context, leaving, need = run.tail
+    ends, steps = ahead.ends, len(ahead.free)
+    free = (ahead.free[-1] if steps else run.free) - need
+    held = run.held + (run.free - free) - leaving
+    if free < 0:
+        return
+    price = cost.price(running, count, context, held * block_size, ends[steps])
+    if price is not None and 0.0 < price < inf and ends[-1] + price > ends[-1]:
+        ends.append(ends[-1] + price)
+        ahead.free.append(free)

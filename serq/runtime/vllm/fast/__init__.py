@@ -1,0 +1,1 @@
+"""The fast path of the scheduler: decodes in bulk, steps planned ahead, equal to the walk in everything."""
