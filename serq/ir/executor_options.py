@@ -93,7 +93,28 @@ TABLE: Final = ExecutorKind(
     ),
 )  # fmt: skip
 
+MEASURED: Final = ExecutorKind(
+    "measured",
+    "a vLLM step composed from the operator tables of the LLMServingSim profiler",
+    option_table(
+        EngineOption("tables", "text", None, "the folder with `meta.yaml` and `tpN`", "", required=True),
+        EngineOption("model", "text", None,
+                     "a model of the catalogue, or its `config.json`; default: that of the tables"),
+        EngineOption("tensor_parallel_size", "count", 1, "devices that share every layer", "", 1),
+        EngineOption("data_parallel_size", "count", None,
+                     "engines in lock step that share the experts; default: that of the stage", "", 1),
+        EngineOption("enable_expert_parallel", "switch", False,
+                     "whether experts are dealt out to all devices"),
+        EngineOption("enforce_eager", "switch", False,
+                     "whether no graph was captured, so that nothing is padded"),
+        EngineOption("link_bandwidth", "number", None, "bytes a second between devices", "", 1),
+        EngineOption("link_latency", "number", 0.0, "seconds of a phase of a collective", "", 0),
+        EngineOption("expert_bytes", "number", 1.0,
+                     "share of their bytes that the collectives of experts are charged with", "", 0),
+    ),
+)  # fmt: skip
+
 EXECUTOR_KINDS: Final[Mapping[str, ExecutorKind]] = MappingProxyType(
-    {kind.name: kind for kind in (ROOFLINE, TABLE)}
+    {kind.name: kind for kind in (ROOFLINE, TABLE, MEASURED)}
 )
 """Kind of an executor -> what it is and what it takes."""

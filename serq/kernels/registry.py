@@ -24,6 +24,7 @@ from serq.source import Diagnostic
 FACTORIES: Final[Mapping[str, str]] = {
     "roofline": "serq.kernels.roofline.factory:build",
     "table": "serq.kernels.tables.factory:build",
+    "measured": "serq.kernels.measured.factory:build",
 }
 """Kind -> module and function of its factory."""
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from serq.errors import DataError
-from serq.kernels.measured.curve import EXTRAPOLATED, MEASURED, Curve, Spot, locate
+from serq.kernels.executor import OutsideRange
+from serq.kernels.measured.curve import EXTRAPOLATED, MEASURED, Curve, Spot, locate, outside
 from serq.kernels.measured.rows import read_number, read_rows
 
 _COLUMNS = ("prefill_chunk", "kv_prefill", "n_decode", "kv_decode", "time_us")
@@ -24,14 +25,20 @@ _Points = dict[float, dict[float, float]]
 class _Plane:
     """What was measured for one (prefill_chunk, n_decode): a curve over kv_decode for each kv_prefill."""
 
-    __slots__ = ("_curves", "_histories")
+    __slots__ = ("_curves", "histories")
 
     def __init__(self, points: _Points) -> None:
-        self._histories = tuple(sorted(points))
-        self._curves = tuple(Curve(points[history]) for history in self._histories)
+        self.histories = tuple(sorted(points))
+        self._curves = tuple(Curve(points[history]) for history in self.histories)
+
+    @property
+    def contexts(self) -> tuple[float, float]:
+        """The smallest and the largest kv_decode that all curves reach."""
+        axes = [curve.axis for curve in self._curves]
+        return max(axis[0] for axis in axes), min(axis[-1] for axis in axes)
 
     def at(self, history: float, context: float) -> tuple[float, int]:
-        index, weight, grade = locate(self._histories, history)
+        index, weight, grade = locate(self.histories, history)
         low, seen = self._curves[index].at(context)
         grade = max(grade, seen)
         if not weight:
@@ -100,6 +107,25 @@ class AttentionGrid:
                 time += share * part * value
                 grade = max(grade, seen)
         return max(time, 0.0), grade
+
+    def outside(
+        self, chunk: float, history: float, decoders: int, context: float
+    ) -> tuple[OutsideRange, ...]:
+        """On which dimensions a batch lies outside what was measured, its kind of batch taken for itself."""
+        kind = [
+            pair for pair in self._planes if bool(pair[0]) == bool(chunk) and bool(pair[1]) == bool(decoders)
+        ]
+        found: tuple[OutsideRange, ...] = ()
+        if chunk:
+            found += outside("prefilled", sorted({pair[0] for pair in kind}), chunk)
+        if decoders:
+            found += outside("decoders", sorted({pair[1] for pair in kind}), decoders)
+        plane = self._nearest_plane((chunk, float(decoders)))
+        if chunk:
+            found += outside("context_prefill", plane.histories, history)
+        if decoders:
+            found += outside("mean_context_decode", plane.contexts, context)
+        return found
 
     def _nearest_plane(self, pair: _Pair) -> _Plane:
         """The plane of the nearest pair with as much of a prefill, or none, and decodes, or none.

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from serq.kernels.executor import Evidence
+from serq.kernels.executor import Evidence, OutsideRange
 
 GRADES = tuple(Evidence)
 """Evidence by grade: while a look-up goes on evidence is a number, so that the weakest is ``max``."""
@@ -44,6 +44,13 @@ def locate(axis: Sequence[float], at: float) -> Spot:
     return Spot(place - 1, (at - before) / (low - before), EXTRAPOLATED)
 
 
+def outside(dimension: str, axis: Sequence[float], at: float) -> tuple[OutsideRange, ...]:
+    """Nothing, or how ``at`` lies outside the measured ``axis``."""
+    if axis[0] <= at <= axis[-1]:
+        return ()
+    return (OutsideRange(dimension, at, axis[0], axis[-1]),)
+
+
 class Curve:
     """A quantity measured at points of one axis. A time that the extension takes below 0 counts as 0."""
 
@@ -52,6 +59,11 @@ class Curve:
     def __init__(self, points: Mapping[float, float]) -> None:
         self._axis = tuple(sorted(points))
         self._values = tuple(points[at] for at in self._axis)
+
+    @property
+    def axis(self) -> tuple[float, ...]:
+        """The measured points."""
+        return self._axis
 
     def at(self, at: float) -> tuple[float, int]:
         """The value at ``at``, and the grade of its evidence."""

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from serq.errors import DataError
 from serq.kernels.catalogue.models import ModelShape
-from serq.kernels.executor import DecodeTotals, Evidence, OperatorPrice, Price
+from serq.kernels.executor import DecodeTotals, Evidence, OperatorPrice, OutsideRange, Price
 from serq.kernels.measured.capture import CaptureSizes
-from serq.kernels.measured.curve import FITTED, GRADES, Curve
+from serq.kernels.measured.curve import EXTRAPOLATED, FITTED, GRADES, Curve, outside
 from serq.kernels.measured.links import Link
 from serq.kernels.measured.step_shape import StepShape
 from serq.kernels.measured.tables import OperatorTables
@@ -91,7 +91,7 @@ class MeasuredExecutor:
     # ---- prices ---------------------------------------------------------------------------------------
 
     def price(self, batch: StepBatch) -> Price:
-        """What a step costs; the other engines in lock step with this one, if there are any, do nothing."""
+        """What a step costs; engines in lock step with this one, if there are any, run one like it."""
         return self.price_shape(StepShape.of(batch))
 
     def price_decodes(self, totals: DecodeTotals) -> Price:
@@ -100,8 +100,8 @@ class MeasuredExecutor:
 
     def price_shape(self, shape: StepShape) -> Price:
         """What a step of this shape costs."""
-        others = self.parallelism.data - 1 if self.model.num_experts else 0
-        return self.price_ranks([shape, *([None] * others)])
+        engines = self.parallelism.data if self.model.num_experts else 1
+        return self.price_ranks([shape] * engines)
 
     def price_ranks(self, shapes: Sequence[StepShape | None]) -> Price:
         """What a step of engines in lock step costs: the price of the slowest of them.
@@ -131,12 +131,14 @@ class MeasuredExecutor:
     # ---- operators --------------------------------------------------------------------------------------
 
     def _dense(self, name: str, tokens: int, calls: float) -> OperatorPrice:
-        return self._look_up(self.tables.dense[name], name, tokens, calls)
+        return self._look_up(self.tables.dense[name], name, ("tokens", tokens), calls)
 
     @staticmethod
-    def _look_up(curve: Curve, name: str, at: int, calls: float) -> OperatorPrice:
-        time, grade = curve.at(at)
-        return OperatorPrice(name, time * calls * _MICROSECOND, GRADES[grade])
+    def _look_up(curve: Curve, name: str, at: tuple[str, int], calls: float) -> OperatorPrice:
+        dimension, value = at
+        time, grade = curve.at(value)
+        beyond = outside(dimension, curve.axis, value) if grade == EXTRAPOLATED else ()
+        return OperatorPrice(name, time * calls * _MICROSECOND, GRADES[grade], beyond)
 
     def _before_attention(self, tokens: int) -> tuple[OperatorPrice, ...]:
         """Everything up to attention.
@@ -163,6 +165,7 @@ class MeasuredExecutor:
         """Attention, at the mean context of the decodes, and more where their contexts differ."""
         grid = self.tables.attention
         mean = shape.context / shape.decoders if shape.decoders else 0.0
+        reach = mean
         time, grade = grid.at(shape.chunk, shape.history, shape.decoders, mean)
         skew = self.tables.skew
         if skew is not None and shape.smallest < shape.largest:
@@ -173,7 +176,13 @@ class MeasuredExecutor:
                 )
                 time = max(time + alpha * (longest - time), 0.0)
                 grade = max(grade, seen, FITTED)
-        return OperatorPrice("attention", time * self.model.num_layers * _MICROSECOND, GRADES[grade])
+                if seen == EXTRAPOLATED:
+                    reach = shape.largest
+        beyond: tuple[OutsideRange, ...] = ()
+        if grade == EXTRAPOLATED:
+            beyond = grid.outside(shape.chunk, shape.history, shape.decoders, reach)
+        seconds = time * self.model.num_layers * _MICROSECOND
+        return OperatorPrice("attention", seconds, GRADES[grade], beyond)
 
     def _after_attention(self, own: int, total: int, largest: int) -> tuple[OperatorPrice, ...]:
         """From the output projection to the end of the layers; ``own`` tokens of ``total`` in the group."""
@@ -212,7 +221,8 @@ class MeasuredExecutor:
         share = total / devices
         activated = min(model.experts_per_token * share, model.num_experts / devices)
         time, grade = self.tables.experts.at(share, activated)
-        experts = OperatorPrice("moe", time * model.num_layers * _MICROSECOND, GRADES[grade])
+        beyond = outside("tokens", self.tables.experts.tokens, share) if grade == EXTRAPOLATED else ()
+        experts = OperatorPrice("moe", time * model.num_layers * _MICROSECOND, GRADES[grade], beyond)
         if self.parallelism.data == 1:
             return [experts, *self._all_reduce(own, 2)]
         assert self._link is not None
@@ -235,7 +245,7 @@ class MeasuredExecutor:
         if known is None:
             known = self._last[key] = (
                 self._dense("final_layernorm", tokens, 1),
-                self._look_up(self.tables.per_sequence["lm_head"], "lm_head", sequences, 1),
-                self._look_up(self.tables.per_sequence["sampler"], "sampler", sequences, 1),
+                self._look_up(self.tables.per_sequence["lm_head"], "lm_head", ("scheduled", sequences), 1),
+                self._look_up(self.tables.per_sequence["sampler"], "sampler", ("scheduled", sequences), 1),
             )
         return known

@@ -28,6 +28,11 @@ class ExpertGrid:
             points.setdefault(tokens, {})[experts] = time
         return cls(points)
 
+    @property
+    def tokens(self) -> tuple[float, ...]:
+        """The measured token counts."""
+        return self._tokens
+
     def at(self, tokens: float, experts: float) -> tuple[float, int]:
         """The time of ``tokens`` tokens that activate ``experts`` experts, and the grade of its evidence."""
         index, weight, grade = locate(self._tokens, tokens)

@@ -70,6 +70,11 @@ class OperatorTables:
         )
 
 
+def read_provenance(folder: Path) -> Provenance:
+    """Where tables were measured. Raises DataError where `meta.yaml` cannot be read."""
+    return _Meta(folder).provenance
+
+
 def _read_curves(path: Path, axis: str, layers: Iterable[str]) -> dict[str, Curve]:
     points: dict[str, dict[float, float]] = {}
     for line, (layer, at, time) in read_rows(path, ("layer", axis, "time_us")):

@@ -194,9 +194,11 @@ def test_engines_in_lock_step_pad_to_the_larger_graph(tmp_path: Path) -> None:
 
 def test_an_idle_engine_takes_part_with_a_dummy_token(tmp_path: Path) -> None:
     pricing = executor(tmp_path, EXPERTS, Parallelism(data=2, expert=True), Link(1e6, 0))
-    alone = pricing.price(decodes(7))
+    alone = pricing.price_ranks([None, shape(7)])
     # (7 + 1) / 2 tokens.
     assert microseconds(alone)["moe"] == pytest.approx(50 * 10)
+    # One that is priced by itself has company that does the same: (4 + 4) / 2 tokens.
+    assert microseconds(pricing.price(decodes(4)))["moe"] == pytest.approx(50 * 10)
     with pytest.raises(ValueError, match="empty"):
         pricing.price_ranks([None, None])
 
@@ -235,6 +237,28 @@ def test_evidence_of_an_operator(tmp_path: Path) -> None:
     assert evidence(decode(150))["attention"] is Evidence.INTERPOLATED
     assert evidence(decode(10))["attention"] is Evidence.EXTRAPOLATED
     assert evidence(decode(300))["attention"] is Evidence.EXTRAPOLATED
+
+
+def test_what_lies_outside_the_measured_range_is_named(tmp_path: Path) -> None:
+    pricing = executor(tmp_path)
+
+    def beyond(*rows: BatchRow) -> dict[str, list[tuple[object, ...]]]:
+        operators = pricing.price(batch(*rows)).operators
+        return {o.operator: [tuple(found) for found in o.outside] for o in operators if o.outside}
+
+    assert beyond(decode(150)) == {}
+    assert beyond(decode(300)) == {"attention": [("mean_context_decode", 300, 100, 200)]}
+    assert beyond(*[decode(100)] * 9) == {
+        "attention": [("decoders", 9, 1, 4)],
+        "lm_head": [("scheduled", 9, 1, 8)],
+        "sampler": [("scheduled", 9, 1, 8)],
+    }
+    # Where the longest context counts too, it is the one that is named.
+    skewed = executor(tmp_path / "skewed", files=SKEWED).price(batch(decode(100), decode(300)))
+    assert [tuple(found) for found in skewed.operators[4].outside] == [("mean_context_decode", 300, 100, 200)]
+    # Beside a prefill one decode was measured, and histories up to 64.
+    mixed = beyond(decode(100), decode(100), prefill(8, 96))["attention"]
+    assert mixed == [("prefilled", 8, 16, 32), ("decoders", 2, 1, 1), ("context_prefill", 96, 0, 64)]
 
 
 def test_steps_that_verify_drafts_are_in_no_table(tmp_path: Path) -> None:
