@@ -11,6 +11,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from serq.errors import RunError
 from serq.kernels.executor import Evidence, Price
@@ -18,9 +19,13 @@ from serq.kernels.measured.executor import MeasuredExecutor
 from serq.kernels.measured.step_shape import StepShape
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.engine_core import AddRequest, EngineCore, Launch, WaitUntil
-from serq.runtime.vllm.request import Request
+from serq.runtime.vllm.extents.chains import RunHasher
+from serq.runtime.vllm.extents.manager import suits_extents
+from serq.runtime.vllm.fast.scheduler import FastScheduler
+from serq.runtime.vllm.request import Hasher, Request
 from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_output import ModelOutput, RequestOutput, SchedulerOutput
+from serq.runtime.vllm.tokens import PrefixHasher
 
 _WAITING_WEIGHT = 4
 """How much more a waiting request counts than a running one when the front end chooses an engine."""
@@ -58,14 +63,30 @@ class Prediction:
         return max(request.last for request in self.requests)
 
 
+def create_hasher(config: EngineConfig) -> Hasher | None:
+    """Whatever names prefixes for engines of ``config``; None where they cache none."""
+    if not config.enable_prefix_caching:
+        return None
+    size = config.block_sizes[1]
+    return RunHasher(size) if suits_extents(config) else PrefixHasher(size)
+
+
+class _FormedStep(NamedTuple):
+    """A step not yet run: what its kernels see, and the tokens that it brings."""
+
+    step: SchedulerOutput
+    shape: StepShape
+    tokens: int
+
+
 class _Rank:
     """One engine: its core, its steps not yet run, and who was sent to it."""
 
     def __init__(self, index: int, config: EngineConfig, requests: list[PredictedRequest]) -> None:
         self.index = index
-        self.scheduler = VllmScheduler(config)
+        self.scheduler = FastScheduler(config) if suits_extents(config) else VllmScheduler(config)
         self.core = EngineCore(self.scheduler)
-        self.pending: deque[SchedulerOutput] = deque()
+        self.pending: deque[_FormedStep] = deque()
         self.number = 0
         self._requests = requests
         self._untaken: list[PredictedRequest] = []
@@ -93,8 +114,8 @@ class _Rank:
             turn = self.core.turn(now)
             if isinstance(turn, Launch):
                 self._note(turn.step, prediction)
-                self.pending.append(turn.step)
-            elif isinstance(turn, WaitUntil) and not self.pending[0].total_num_scheduled_tokens:
+                self.pending.append(self._formed(turn.step))
+            elif isinstance(turn, WaitUntil) and not self.pending[0].shape.tokens:
                 self.finish(now)
             else:
                 return
@@ -105,27 +126,34 @@ class _Rank:
         for local, _ in step.hits.values():
             prediction.hit_tokens += local
 
-    def shape(self) -> StepShape | None:
-        """The step this engine runs next; None: none with tokens, at most a dummy."""
-        if not self.pending or not self.pending[0].total_num_scheduled_tokens:
-            return None
-        step = self.pending[0]
+    def _formed(self, step: SchedulerOutput) -> _FormedStep:
+        """What is to be known of a step while it is the latest: later, shares are added to it."""
         prefills: list[tuple[int, int]] = []
         contexts: list[int] = []
+        tokens = 0
         for share in step.scheduled.values():
+            tokens += share.samples
             if share.num_tokens == 1:
                 contexts.append(share.num_computed_tokens)
             else:
                 prefills.append((share.num_tokens, share.num_computed_tokens))
-        return StepShape.of_shares(step.total_num_scheduled_tokens, len(step.scheduled), prefills, contexts)
+        shape = StepShape.of_shares(step.total_num_scheduled_tokens, step.num_scheduled, prefills, contexts)
+        if step.decodes is not None and step.decodes.count:
+            assert isinstance(self.scheduler, FastScheduler)
+            count, context = step.decodes.count, step.decodes.context
+            shape = shape.with_decodes(count, context, *self.scheduler.decodes.extremes())
+            tokens += count
+        return _FormedStep(step, shape, tokens)
+
+    def shape(self) -> StepShape | None:
+        """The step this engine runs next; None: none with tokens, at most a dummy."""
+        return self.pending[0].shape if self.pending and self.pending[0].shape.tokens else None
 
     def finish(self, now: float) -> int:
         """The oldest step is done; the tokens it brought."""
-        step = self.pending.popleft()
+        step, _, tokens = self.pending.popleft()
         sampled = {request_id: int(share.samples) for request_id, share in step.scheduled.items()}
-        tokens = 0
         for output in self.core.finish(ModelOutput(sampled), now):
-            tokens += output.num_new_tokens
             self._deliver(output, now)
         if step.preempted_req_ids:
             self.core.wake()

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from serq.runtime.vllm.request import Request, StopRule
-from serq.runtime.vllm.tokens import OutputScript, PrefixHasher
+from serq.runtime.vllm.tokens import OutputScript
 from serq.validation.compare import compare
 from serq.validation.measured_run import MeasuredRun
 from serq.validation.prefixes import prompts
 from serq.validation.reading import read_run
-from serq.validation.replay import Prediction, replay
+from serq.validation.replay import Prediction, create_hasher, replay
 from serq.validation.report import ValidationReport
 from serq.validation.setup import Setup, set_up
 
@@ -33,7 +33,7 @@ def validate(run: Path, tables: Path, given: Mapping[str, Any] | None = None) ->
 def predict(run: MeasuredRun, setup: Setup) -> Prediction:
     """The replay of a run: output lengths are those that came, and nothing stops earlier."""
     config = setup.config
-    hasher = PrefixHasher(config.block_sizes[1]) if config.enable_prefix_caching else None
+    hasher = create_hasher(config)
     texts = prompts([request.prompt_tokens for request in run.requests], setup.prefixes)
     requests = [
         Request(

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from serq.validation import replay
 from serq.validation.report import ValidationReport
 from serq.validation.validate import validate
 from tests.shared import shared
@@ -70,6 +71,17 @@ def test_json_of_a_handed_run(handed: tuple[str, ValidationReport]) -> None:
     assert told["versions"] == {"run": "0.19.0", "tables": "0.19.0", "scheduler": "0.27.1"}
     assert told["origin"] == "queued_ts"
     assert any("link" in note for note in told["notes"]) == (not name.startswith("RTX4090"))
+
+
+def test_the_walk_over_every_request_comes_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decodes in bulk against the walk, bit for bit, on a run with full memory and unequal decodes."""
+    folder = shared("data", "measured", "RTXPRO6000/Qwen3-32B")
+    given = {"num_gpu_blocks": 3000}
+    fast = validate(folder / "run", folder / "tables", given).prediction
+    monkeypatch.setattr(replay, "suits_extents", lambda config: False)
+    walked = validate(folder / "run", folder / "tables", given).prediction
+    assert sum(request.preemptions for request in fast.requests) > 0
+    assert fast == walked
 
 
 def test_a_shorter_link_alone_moves_the_two_device_run() -> None:

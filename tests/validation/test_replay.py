@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from serq.errors import RunError
+from serq.validation import replay
 from serq.validation.reading import read_run
 from serq.validation.replay import PredictedRequest, Prediction
 from serq.validation.setup import set_up
@@ -124,3 +125,28 @@ def test_preempted_requests_come_to_an_end(tmp_path: Path) -> None:
     prediction = replayed(tmp_path, request(32, 40), request(32, 40), num_gpu_blocks=8)
     assert sum(request.preemptions for request in prediction.requests) > 0
     assert all(request.last > request.first for request in prediction.requests)
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+@pytest.mark.parametrize("engines", [1, 2])
+def test_decodes_in_bulk_come_to_the_same_as_the_walk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asynchronous: bool, engines: int
+) -> None:
+    """Bit for bit, with preemptions, shared prefixes, and prices that see the extremes of contexts."""
+    (tmp_path / "prefixes.csv").write_text("request,earlier,tokens\n4,0,16\n7,2,16\n9,4,32\n")
+    sent = [request(20 + 7 * n % 40, 5 + 11 * n % 37, arrival=3e-3 * n) for n in range(14)]
+    options: dict[str, Any] = {
+        "num_gpu_blocks": 14,
+        "prefixes": tmp_path / "prefixes.csv",
+        "async_scheduling": asynchronous,
+        "config": EXPERTS_CONFIG if engines == 2 else None,
+        "data_parallel_size": engines,
+        "enable_expert_parallel": engines == 2,
+    }
+    if engines == 2:
+        options |= {"link_bandwidth": 1e9, "link_latency": 1e-6}
+    fast = replayed(tmp_path / "fast", *sent, **options)
+    monkeypatch.setattr(replay, "suits_extents", lambda config: False)
+    walked = replayed(tmp_path / "walked", *sent, **options)
+    assert fast == walked
+    assert fast.hit_tokens > 0 and sum(request.preemptions for request in fast.requests) > 0

@@ -65,6 +65,17 @@ class StepShape(NamedTuple):
             tokens, sequences, chunk, history, len(contexts), sum(contexts), min(contexts), max(contexts)
         )
 
+    def with_decodes(self, count: int, context: int, smallest: int, largest: int) -> Self:
+        """This step, whose tokens and sequences count them already, and decodes known by their totals."""
+        if self.decoders:
+            smallest, largest = min(smallest, self.smallest), max(largest, self.largest)
+        return self._replace(
+            decoders=self.decoders + count,
+            context=self.context + context,
+            smallest=smallest,
+            largest=largest,
+        )
+
     @classmethod
     def of_decodes(cls, totals: DecodeTotals) -> Self:
         """The shape of a step of decodes alone."""

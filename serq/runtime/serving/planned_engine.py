@@ -165,9 +165,7 @@ class PlannedEngine(PlanningStage):
             begin, end = ends[number + depth - 1], ends[number + depth]
             tokens = step.total_num_scheduled_tokens
             steps.append(
-                StepInFlight(
-                    step, ends[number], begin, end, 0, running, waiting, ahead.free[number], tokens
-                )
+                StepInFlight(step, ends[number], begin, end, 0, running, waiting, ahead.free[number], tokens)
             )
         self._last_end = ends[count - 1]
         self._device_free_at = steps[-1].end

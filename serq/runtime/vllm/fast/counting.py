@@ -340,7 +340,6 @@ class CountingScheduler(VllmScheduler):
         decodes.just_scheduled = False
         return outputs
 
-
     def _let_go_of_ending(self, step: SchedulerOutput) -> None:
         """Take those out of the set who end with a share that was written down (S-103b)."""
         members = self.decodes.members

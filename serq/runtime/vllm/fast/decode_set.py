@@ -232,6 +232,16 @@ class DecodeSet:
 
     # ---- in flight ------------------------------------------------------------------
 
+    def extremes(self) -> tuple[int, int]:
+        """Computed tokens before the latest step, the fewest and the most of those with a share in it."""
+        latest = self.scheduled
+        offsets = [
+            member.request.num_computed_tokens - member.scheduled
+            for member in self.members.values()
+            if member.joined < latest and not (member.foreseen and member.last < latest)
+        ]
+        return min(offsets) + latest - 1, max(offsets) + latest - 1
+
     def shares_in_flight(self, member: Decoding, steps: Iterable[int]) -> Iterator[tuple[int, int]]:
         """(step, computed tokens before it) of those of ``steps`` in which a told request has a share."""
         for step in steps:
