@@ -13,7 +13,9 @@ def kv_bytes_per_token(model: ModelShape, tensor_parallel: int) -> int:
 
 
 def weight_bytes(model: ModelShape, parallelism: Parallelism) -> float:
-    """Bytes of weights on one device, without norms (less than 0.1 %)."""
+    """Bytes of weights on one device; every device holds all norms."""
     experts = model.num_layers * model.num_experts * model.expert_weights
     over = parallelism.experts_over if parallelism.expert else parallelism.tensor
-    return BYTES * ((model.parameters - experts) / parallelism.tensor + experts / over)
+    per_layer = 2 * model.hidden_size + 2 * model.head_dim * model.qk_norm
+    norms = model.num_layers * per_layer + model.hidden_size
+    return BYTES * ((model.parameters - experts) / parallelism.tensor + experts / over + norms)

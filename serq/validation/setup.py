@@ -13,7 +13,7 @@ from serq.kernels.catalogue.models import ModelShape, model_named
 from serq.kernels.measured.capture import CaptureSizes, default_capture_sizes
 from serq.kernels.measured.executor import MeasuredExecutor, Parallelism
 from serq.kernels.measured.links import Link
-from serq.kernels.measured.tables import OperatorTables
+from serq.kernels.measured.tables import OperatorTables, read_provenance
 from serq.kernels.registry import Setting
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.kv_cache_spec import FullAttentionSpec, KVCacheGroup
@@ -55,12 +55,15 @@ class _SetUp:
         self._given = {name: value for name, value in given.items() if value is not None}
         self._settings: list[Setting] = []
         self._notes = list(run.notes)
+        if run.from_client:
+            self._notes.append("the client's times hold HTTP and tokenizing, the prediction does not")
         if run.failed:
             self._notes.append(f"{run.failed} requests failed; they are neither replayed nor compared")
 
     def build(self, tables_folder: Path) -> Setup:
         model = self._model()
         self._refuse_what_is_not_priced()
+        self._compare_with_tables(tables_folder, model)
         parallelism = Parallelism(
             self._count("tensor_parallel_size", 1, _DEFAULT),
             self._count("data_parallel_size", 1, _DEFAULT),
@@ -71,9 +74,10 @@ class _SetUp:
         tables = OperatorTables.read(
             tables_folder, model, parallelism.tensor, expert_parallel=parallelism.expert
         )
-        self._compare_with_tables(tables, model)
         config = self._config(model, parallelism)
         executor = MeasuredExecutor(model, tables, self._capture(config), parallelism, link)
+        if "prefixes" in self._given and not config.enable_prefix_caching:
+            raise UsageError("prefixes were given, and the engine of this run caches none")
         prefixes = self._prefixes() if config.enable_prefix_caching else ()
         return Setup(executor, config, prefixes, tuple(self._settings), tuple(self._notes))
 
@@ -135,12 +139,13 @@ class _SetUp:
         if dtype and dtype not in ("bfloat16", "auto"):
             raise DataError(f"{self._run.path}: dtype {dtype}: the operator tables are those of bfloat16")
 
-    def _compare_with_tables(self, tables: OperatorTables, model: ModelShape) -> None:
+    def _compare_with_tables(self, folder: Path, model: ModelShape) -> None:
         """Refuse tables of another architecture; say where model name, device or engine version differ."""
-        provenance, name = tables.provenance, self._run.text("model") or model.name
+        provenance = read_provenance(folder)
+        name = str(self._given.get("model") or self._run.text("model") or model.name)
         measured = model_named(provenance.model) if provenance.model else None
         if measured is not None and not measured.same_architecture(model):
-            raise DataError(f"{tables.folder}: tables of {provenance.model}; the run is of {name}")
+            raise DataError(f"{folder}: tables of {provenance.model}; the run is of {name}")
         for what, there, here in (
             ("model", provenance.model, name),
             ("device", provenance.gpu, self._run.text("device_name")),
@@ -186,6 +191,10 @@ class _SetUp:
             block = block_size * kv_bytes_per_token(model, parallelism.tensor)
             left = int((memory.value - weight_bytes(model, parallelism)) // block)
             return self._count(name, left, f"{memory.source}, less the weights")
+        if name not in self._given and name not in self._run.stated:
+            self._notes.append(
+                f"{name} is not stated and taken for enough; where memory was short the run was slower"
+            )
         lengths = (request.prompt_tokens + request.output_tokens for request in self._run.requests)
         enough = 2 + sum(length // block_size + 1 for length in lengths)
         return self._count(name, enough, "assumed: memory never short")

@@ -62,8 +62,8 @@ def test_blocks_stated_or_left_by_the_weights_or_never_short(tmp_path: Path) -> 
     meta = META | {"kv_cache": {"num_gpu_blocks": 77}}
     assert settings(prepared(tmp_path / "1", meta))["num_gpu_blocks"][0] == "77"
     # A token takes 2 * 10 layers * 2 heads * 25 * 2 bytes = 2000, a block 32000; a GiB less the weights.
-    layer = (2 * 4 + 2 * 2) * 25 * 100 + 3 * 100 * 300
-    weights = 2 * (10 * layer + 2 * 1000 * 100)
+    layer = (2 * 4 + 2 * 2) * 25 * 100 + 3 * 100 * 300 + 2 * 100
+    weights = 2 * (10 * layer + 2 * 1000 * 100 + 100)
     node = {"instances": [{"npu_mem": {"mem_size": 2, "mem_util": 0.5}}]}
     found = settings(prepared(tmp_path / "2", cluster={"nodes": [node]}))["num_gpu_blocks"]
     assert found[0] == str((2**30 - weights) // 32000)
@@ -103,6 +103,8 @@ def test_given_settings_that_mean_nothing_here(tmp_path: Path) -> None:
         prepared(tmp_path, link_bandwidth=1e9)
     with pytest.raises(UsageError, match="expert bytes was given"):
         prepared(tmp_path, expert_bytes=0.5)
+    with pytest.raises(UsageError, match="prefixes were given, and the engine of this run caches none"):
+        prepared(tmp_path, prefixes=tmp_path / "x.csv", enable_prefix_caching=False)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,9 @@ def test_tables_of_another_model_or_device(tmp_path: Path) -> None:
     )
     assert set_up(run, tables, needed).notes[0] == "device: another GPU in the run, a GPU in the tables"
     meta.write_text("model: Qwen/Qwen3-32B\n")
+    other = "tables of Qwen/Qwen3-32B; the run is of {}"
+    with pytest.raises(DataError, match=other.format("ours")):
+        set_up(run, tables, needed | {"model": "ours"})
     with pytest.raises(DataError, match="tables of Qwen/Qwen3-32B; the run is of tiny"):
         set_up(run, tables, needed)
 

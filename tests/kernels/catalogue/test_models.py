@@ -55,6 +55,10 @@ def test_the_catalogue_has_the_parameters_the_names_say() -> None:
         "Mixtral-8x7B": 46.70,
         "Qwen2.5-7B": 7.62,
         "Qwen2.5-72B": 72.71,
+        "Llama-2-7B": 6.74,
+        "Llama-2-70B": 68.98,
+        "Phi-mini-MoE": 7.65,
+        "Phi-3.5-MoE": 41.87,
     }.items():
         assert models()[key].parameters / 1e9 == pytest.approx(billions, rel=0.005), key
 
