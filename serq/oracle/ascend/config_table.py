@@ -18,11 +18,12 @@ def replay_config(document: Document) -> list[Any]:
 
 def _row(case: Document) -> Document:
     additional = case.get("additional_config", {})
+    older = {name: value for name, value in additional.items() if name != "scheduler_config"}
     options = SchedulerOptions(
         kv_role=case.get("kv_role"),
         data_parallel_size=case.get("dp", 1),
         pipeline_parallel_size=case.get("pp", 1),
-        scheduler_config=additional.get("scheduler_config", {}),
+        scheduler_config=older | additional.get("scheduler_config", {}),
     )
     try:
         kind = choose_scheduler(options)

@@ -12,7 +12,7 @@ from serq.runtime.ascend.batch_job_aware import (
     admission_budget,
 )
 from serq.runtime.ascend.block_reserve import RunningBlockReserver
-from serq.runtime.ascend.job_decode import JobDecodeEstimator, job_name
+from serq.runtime.ascend.job_decode import JobDecodeEstimator, TooManyJobsError, job_name
 from serq.runtime.ascend.short_request_first import (
     LANES,
     ShortRequestFirstConfig,
@@ -23,7 +23,13 @@ from serq.runtime.vllm.request import Request, RequestStatus, StopRule
 from serq.runtime.vllm.tokens import OutputScript
 
 Document = dict[str, Any]
-REFUSALS = (IndexError, ValueError, RuntimeError)
+REFUSALS: dict[type[Exception], str] = {
+    IndexError: "IndexError",
+    ValueError: "ValueError",
+    RuntimeError: "RuntimeError",
+    TooManyJobsError: "RuntimeError",
+}
+"""What a queue raises, and what upstream's raises there."""
 
 
 def _queued(operation: Document, arrival_time: float = 0.0) -> Request:
@@ -65,9 +71,9 @@ class _LanesUnderTest:
             is_immediate=predicates[config.get("predicate", "flag")],
         )
 
-    def register(self, operation: Document) -> None:
+    def register(self, operation: Document, arrival_time: float) -> None:
         """Make the request that an operation introduces."""
-        request = _queued(operation, operation["t_us"] / 1e6)
+        request = _queued(operation, arrival_time)
         self.requests[request.request_id] = request
         self.flagged.discard(request.request_id)
         if operation.get("immediate", False):
@@ -123,9 +129,8 @@ class _LanesUnderTest:
 def _attempt(perform: Callable[[Document], Any], operation: Document) -> Any:
     try:
         return perform(operation)
-    except REFUSALS as refusal:
-        kind = next(kind for kind in REFUSALS if isinstance(refusal, kind))
-        return {"error": kind.__name__}
+    except tuple(REFUSALS) as refusal:
+        return {"error": next(name for kind, name in REFUSALS.items() if isinstance(refusal, kind))}
 
 
 def replay_srf_queue(document: Document) -> Document:
@@ -135,7 +140,7 @@ def replay_srf_queue(document: Document) -> Document:
     for operation in document["ops"]:
         lanes.clock.set(operation["t_us"])
         if operation["op"] in ("add", "prepend") and "prompt" in operation:
-            lanes.register(operation)
+            lanes.register(operation, operation["t_us"] / 1e6)
         result = _attempt(lanes.perform, operation)
         results.append({"result": result, **lanes.state()})
     warned = [round(seconds * 1e6) for seconds in lanes.queue.counters.warned_at]
@@ -158,7 +163,7 @@ def replay_srf_service(document: Document) -> Document:
         while arrivals and arrivals[0]["t_us"] <= now:
             arrival = arrivals.pop(0)
             lanes.clock.advance(arrival["t_us"] if stamped_on_arrival else now)
-            lanes.register(arrival)
+            lanes.register(arrival, 0.0)  # as in the recordings: a priority policy orders these by id
             lanes.queue.add_request(lanes.requests[arrival["id"]])
         lanes.clock.advance(now)
         order.append(_served(lanes, now))
