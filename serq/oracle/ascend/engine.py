@@ -17,7 +17,6 @@ from serq.runtime.ascend.batch_job_scheduler import BatchJobAwareScheduler
 from serq.runtime.ascend.cpu_offload import CPUOffloadConnector
 from serq.runtime.ascend.defects import UpstreamCrashError
 from serq.runtime.ascend.dyntra import DyntraLBPolicy
-from serq.runtime.ascend.job_decode import TooManyJobsError
 from serq.runtime.ascend.recompute import RecomputeScheduler
 from serq.runtime.ascend.short_request_first import LANES, ShortRequestFirstRequestQueue
 from serq.runtime.vllm.request import RequestStatus
@@ -90,8 +89,6 @@ class EngineReplay:
                 pass
         except UpstreamCrashError as crash:
             result["exception"] = {"type": crash.upstream_type, "message": crash.upstream_message}
-        except TooManyJobsError as refusal:
-            result["exception"] = {"type": "RuntimeError", "message": str(refusal)}
         result["unfinished"] = sorted(self.scheduler.requests)
         return result
 

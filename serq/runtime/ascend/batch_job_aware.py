@@ -16,10 +16,11 @@ COLD_START_REQUESTS = 3
 
 @dataclass(frozen=True, slots=True)
 class BatchJobAwareConfig:
-    """The options of ``batch_job_sched_config`` (V-020), and one that goes beyond upstream.
+    """The options of ``batch_job_sched_config`` (V-020), and two that go beyond upstream.
 
     ``keeps_removed_peek``: like upstream, a request that was peeked stays the next one even after it was
-    removed (V-034); False makes an abort clear it.
+    removed (V-034); False makes an abort clear it. ``refuses_jobs``: like upstream, one job too many ends the
+    engine (V-035); False lets it wait like any other.
     """
 
     max_jobs: int = 20
@@ -28,6 +29,7 @@ class BatchJobAwareConfig:
     low_available_tokens_threshold: int = 4096
     short_decode_token_threshold: int = 32
     keeps_removed_peek: bool = True
+    refuses_jobs: bool = True
 
     def __post_init__(self) -> None:
         for name in ("max_jobs", "reserve_margin_blocks", "reserve_max_blocks"):
@@ -101,7 +103,7 @@ class BatchJobAwareRequestQueue(RequestQueue):
         """Join the request's job. Raises :class:`TooManyJobsError`, with nothing changed (V-035)."""
         job = job_name(request.request_id)
         if job not in self.jobs:
-            if 0 < self._config.max_jobs <= len(self.jobs):
+            if self._config.refuses_jobs and 0 < self._config.max_jobs <= len(self.jobs):
                 raise TooManyJobsError(f"job {job!r} is one more than max_jobs = {self._config.max_jobs}")
             self.jobs[job] = JobBucket()
         self.jobs[job].add(request)

@@ -31,7 +31,7 @@ class BatchJobAwareScheduler(VllmScheduler):
     ) -> None:
         super().__init__(config, connector)
         jobs = jobs or BatchJobAwareConfig()
-        self.estimator = JobDecodeEstimator(jobs.max_jobs)
+        self.estimator = JobDecodeEstimator(jobs.max_jobs, refuses=jobs.refuses_jobs)
         self.reserver = RunningBlockReserver(
             lambda: self.running,
             block_size=config.cache_block_size,

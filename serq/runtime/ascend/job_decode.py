@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from serq.errors import RunError
+from serq.runtime.ascend.defects import UpstreamCrashError
 
 DEFAULT_JOB = "__default__"
 COLD_DECODE_TOKENS = 128
@@ -21,8 +21,12 @@ def job_name(request_id: str) -> str:
     return DEFAULT_JOB if match is None else match[1]
 
 
-class TooManyJobsError(RunError):
-    """More jobs than the scheduler was configured for (V-035)."""
+class TooManyJobsError(UpstreamCrashError):
+    """More jobs than the scheduler was configured for: upstream raises, and its engine dies (V-035)."""
+
+    def __init__(self, message: str) -> None:
+        why = "More jobs than `max_jobs` end it (V-020, V-035); `fixed true` models an engine that goes on."
+        super().__init__("RuntimeError", message, why)
 
 
 @dataclass(slots=True)
@@ -40,15 +44,19 @@ class JobDecodeEstimator:
     limit keeps the cold prediction. Samples after the tenth are ignored for ever.
     """
 
-    def __init__(self, max_jobs: int) -> None:
+    def __init__(self, max_jobs: int, *, refuses: bool = True) -> None:
+        """``refuses``: as upstream; False leaves jobs beyond the limit unlearnt, and 0 is no limit."""
         self._max_jobs = max_jobs
+        self._refuses = refuses
         self.jobs: dict[str, JobDecodeSamples] = {}
 
     def observe(self, job: str, num_output_tokens: int) -> None:
         """Take in a finished answer. Raises :class:`TooManyJobsError`; a limit of 0 admits no job (V-020)."""
         samples = self.jobs.get(job)
         if samples is None:
-            if len(self.jobs) >= self._max_jobs:
+            if not self._refuses and len(self.jobs) >= self._max_jobs > 0:
+                return
+            if self._refuses and len(self.jobs) >= self._max_jobs:
                 raise TooManyJobsError(f"job {job!r} would be one more than max_jobs = {self._max_jobs}")
             samples = self.jobs[job] = JobDecodeSamples()
         if samples.count >= MOST_SAMPLES:

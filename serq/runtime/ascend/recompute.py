@@ -16,7 +16,7 @@ from serq.runtime.vllm.connector import KVConnector
 from serq.runtime.vllm.request import Request, RequestStatus, Time
 from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_base import FormingStep
-from serq.runtime.vllm.scheduler_output import RequestOutput, SchedulerOutput
+from serq.runtime.vllm.scheduler_output import ModelOutput, RequestOutput, SchedulerOutput
 
 
 @runtime_checkable
@@ -68,6 +68,20 @@ class RecomputeScheduler(VllmScheduler):
         output = super().schedule(now, throttle_prefills=throttle_prefills)
         output.recomputed = self.recomputed
         return output
+
+    def update_from_output(
+        self, step: SchedulerOutput, output: ModelOutput, now: Time
+    ) -> list[RequestOutput]:
+        """Apply a step; with drafts in it upstream's asynchronous copy reads what is not there (V-048)."""
+        drafted = any(share.num_spec_tokens for share in step.scheduled.values())
+        if drafted and self.config.async_scheduling and not self._fixed:
+            raise UpstreamCrashError(
+                "AttributeError",
+                "'Request' object has no attribute 'async_tokens_to_discard'",
+                "The asynchronous recompute scheduler cannot process a step with drafts (V-048); "
+                "`fixed true` models an engine without this.",
+            )
+        return super().update_from_output(step, output, now)
 
     def on_shortage(self, step: FormingStep, request: Request) -> Request:
         """The last running request is offloaded, else ended (V-038); producers preempt as usual (V-041)."""

@@ -18,10 +18,15 @@ STREAK_WORTH_A_WARNING = 3
 
 @dataclass(frozen=True, slots=True)
 class ShortRequestFirstConfig:
-    """``threshold`` prompt tokens still count as short; ``long_max_wait_ms`` 0 turns aging off (V-002)."""
+    """``threshold`` prompt tokens still count as short; ``long_max_wait_ms`` 0 turns aging off (V-002).
+
+    ``head_hides_age``: like upstream, only the head of the long lane ages (V-007); False lets the lane be as
+    old as the oldest request in it.
+    """
 
     threshold: int = 256
     long_max_wait_ms: float = 0.0
+    head_hides_age: bool = True
 
     def __post_init__(self) -> None:
         if self.threshold < 0:
@@ -145,6 +150,8 @@ class ShortRequestFirstRequestQueue(RequestQueue):
         """How long the head of the long lane has waited in it; None without one or without aging (V-005)."""
         if self._config.long_max_wait_ms <= 0 or not self._lanes["long"]:
             return None
+        if not self._config.head_hides_age:
+            return (self._clock() - min(self._long_since.values())) * 1000
         return self._waited_ms(self._lanes["long"].peek_request())
 
     @property

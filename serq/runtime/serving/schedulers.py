@@ -69,7 +69,7 @@ def create_scheduler(
         scheduler = FastScheduler(config) if fast else ascend_scheduler(declared, config, connector)
         scheduler = scheduler or VllmScheduler(config, connector)
         if waiting.kind == "short_request_first":
-            lanes = ShortRequestFirstConfig(**_options(waiting, without=("fixed",)))
+            lanes = ShortRequestFirstConfig(**_options(waiting), head_hides_age=not _fixed(waiting))
             scheduler.waiting = ShortRequestFirstRequestQueue(lanes, clock, is_immediate=_is_immediate)
     except (TypeError, ValueError) as error:
         raise RunError(f"stage `{name}`: {error}", code="engine-options") from None
@@ -79,18 +79,23 @@ def create_scheduler(
     return scheduler
 
 
-def _options(waiting: Waiting, without: tuple[str, ...] = ()) -> dict[str, Any]:
+def _options(waiting: Waiting) -> dict[str, Any]:
     return {
         option.name: int(option.value) if option.name in _WHOLE else option.value
         for option in waiting.options
-        if option.name not in without
+        if option.name != "fixed"
     }
 
 
+def _fixed(waiting: Waiting) -> bool:
+    """`fixed true`: an engine without the defects of upstream that are known."""
+    return any(option.name == "fixed" and option.value for option in waiting.options)
+
+
 def _job_options(waiting: Waiting) -> dict[str, Any]:
-    """`fixed true` models an engine without the defect of a stale choice (V-034)."""
-    fixed = any(option.name == "fixed" and option.value for option in waiting.options)
-    return {**_options(waiting, without=("fixed",)), "keeps_removed_peek": not fixed}
+    """Fixed, an abort clears the queue's choice (V-034), and jobs beyond the limit wait as well (V-035)."""
+    upstream = not _fixed(waiting)
+    return {**_options(waiting), "keeps_removed_peek": upstream, "refuses_jobs": upstream}
 
 
 def _is_immediate(request: Request) -> bool:

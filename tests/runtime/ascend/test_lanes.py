@@ -122,3 +122,16 @@ def test_installation_needs_fcfs_and_an_empty_queue_and_happens_once() -> None:
         install_short_request_first(busy, config, lambda: 0.0)
     with pytest.raises(ValueError, match="FCFS"):
         install_short_request_first(VllmScheduler(engine(policy="priority")), config, lambda: 0.0)
+
+
+def test_without_the_defect_a_lane_is_as_old_as_its_oldest_request() -> None:
+    """A fresh long request in front does not hide the age of the one behind it (V-007)."""
+    for hides, order in ((True, ["short", "fresh", "old"]), (False, ["fresh", "old", "short"])):
+        now = [0.0]
+        config = ShortRequestFirstConfig(100, 5.0, head_hides_age=hides)
+        queue = ShortRequestFirstRequestQueue(config, lambda: now[0])  # noqa: B023 - called in this round
+        queue.add_request(request("old", 101))
+        now[0] = 0.005
+        queue.add_request(request("short", 1))
+        queue.prepend_request(request("fresh", 101))
+        assert [queue.pop_request().request_id for _ in range(3)] == order
