@@ -59,6 +59,7 @@ def engine_frame(engines: Sequence[EngineFigures]) -> DataFrame:
             **{name: getattr(engine.row, name) for name in ("name", "member")},
             "requests": engine.requests,
             **{name: getattr(engine.row, name) for name in _ENGINE_FIGURES},
+            **_memory(engine.row),
             **{
                 f"{metric}_{field.name}": getattr(getattr(engine, metric), field.name)
                 for metric in ("ttft", "tpot", "e2e")
@@ -68,6 +69,13 @@ def engine_frame(engines: Sequence[EngineFigures]) -> DataFrame:
         for engine in engines
     ]
     return pandas.DataFrame(rows)
+
+
+def _memory(row: EngineRow) -> dict[str, float]:
+    """What the blocks of a model with recurrent states hold; nothing for other models."""
+    if row.memory is None:
+        return {}
+    return {name: value for name, value in asdict(row.memory).items() if name != "usable"}
 
 
 _ENGINE_FIGURES = ("steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage", "dummy_steps")

@@ -45,6 +45,7 @@ def report_tables(records: Records, summaries: Mapping[str, Summary]) -> list[Ta
         pool_table(records.pools),
         engine_table(engines),
         latency_table(engines),
+        memory_table(records.engines),
         state_table(records.engines),
         price_table(records.prices),
         setting_table(records.prices),
@@ -135,6 +136,26 @@ def latency_table(engines: Sequence[EngineFigures]) -> Table:
         for engine in engines
     )
     return Table(("latency", *(f"{metric} {name}" for metric in metrics for name in statistics)), tuple(rows))
+
+
+_MEMORY_COLUMNS: Final = {
+    "mean_kv_blocks": "KV blocks mean",
+    "most_kv_blocks": "most",
+    "mean_state_blocks": "state blocks mean",
+    "most_state_blocks": "most",
+    "usable": "blocks",
+}
+
+
+def memory_table(engines: Sequence[EngineRow]) -> Table:
+    """One row a `vllm` engine whose model has recurrent states: what its blocks hold."""
+    name = member_namer(engines)
+    rows = (
+        (name(engine), *_figures(engine.memory, _MEMORY_COLUMNS))
+        for engine in engines
+        if engine.memory is not None
+    )
+    return Table(("memory", *_MEMORY_COLUMNS.values()), tuple(rows))
 
 
 def state_table(engines: Sequence[EngineRow]) -> Table:

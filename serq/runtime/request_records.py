@@ -9,6 +9,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from serq.runtime.serving.hybrid_memory import MemoryRow
     from serq.runtime.serving.layouts import StepLayoutEngine
     from serq.runtime.step_rows import StepRows
 
@@ -177,6 +178,8 @@ class EngineRow:
     table: StepTable
     rows: StepRows | None = None
     """The rows of every step of ``table``, where the run was asked for them."""
+    memory: MemoryRow | None = None
+    """What is in the blocks of a model with recurrent states."""
     dummy_steps: int = 0
     """Steps of its data-parallel group in which it had nothing to compute."""
     layout: StepLayoutEngine | None = None

@@ -17,6 +17,7 @@ from serq.runtime.serving.decode_plans import ExpressionCost
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog
+from serq.runtime.serving.hybrid_memory import hybrid_memory
 from serq.runtime.serving.layouts import StepLayoutEngine, layout_engine
 from serq.runtime.serving.options import ResolvedEngine, priced_stage, resolve
 from serq.runtime.serving.planned_engine import EngineParts, ExpressionPrice
@@ -96,7 +97,8 @@ class EngineAssembly:
         parts = EngineParts(resolved, scheduler, price, hasher, link, decode_cost, walks)
         pool = scheduler.kv_cache_manager.block_pool
         layout = _layout(stage.name, declared, resolved.config) if self._keeps_rows else None
-        log = EngineLog(stage.name, member, len(self.engines), self.requests, pool, layout)
+        memory = hybrid_memory(scheduler.kv_cache_manager)
+        log = EngineLog(stage.name, member, len(self.engines), self.requests, pool, layout, memory)
         engine = self._engine(stage, declared, member, parts, log)
         profile(scheduler, lambda length: engine.price_alone(length, 0))
         self.engines.append(engine)

@@ -8,6 +8,7 @@ from math import inf, nan
 from typing import Any
 
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, Option, RequestTable, StepTable
+from serq.runtime.serving.hybrid_memory import HybridMemory
 from serq.runtime.serving.layouts import StepLayoutEngine
 from serq.runtime.serving.sent_request import SentRequest
 from serq.runtime.step_rows import ALONE, StepRows
@@ -43,13 +44,15 @@ class EngineLog:
         requests: RequestTable,
         pool: BlockPool,
         layout: StepLayoutEngine | None = None,
+        memory: HybridMemory | None = None,
     ) -> None:
-        """``layout`` is given where the rows of every step are to be kept."""
+        """``layout`` is given where the rows of every step are kept, ``memory`` where a model has states."""
         self.name = name
         self.member = member
         self._number = number
         self._requests = requests
         self._pool = pool
+        self._memory = memory
         self.steps = StepTable()
         self._layout = layout
         self.rows = None if layout is None else StepRows()
@@ -199,6 +202,8 @@ class EngineLog:
         if now != self._since:
             in_use = self._pool.num_gpu_blocks - 1 - self._pool.num_free_blocks
             self._block_time += in_use * (now - self._since)
+            if self._memory is not None:
+                self._memory.account(now - self._since)
             self._since = now
 
     # --- figures ----------------------------------------------------------------------------------------
@@ -207,6 +212,8 @@ class EngineLog:
         """Forget what warm-up measured (R-B-091)."""
         self._since = self._began = now
         self._block_time = 0.0
+        if self._memory is not None:
+            self._memory.reset()
         self._first_step = self.steps.count
         self._taken_tokens = 0
         self._prompt_tokens = self._cached_tokens = 0
@@ -227,5 +234,6 @@ class EngineLog:
             mean_kv_usage=self._block_time / block_span if block_span > 0.0 else nan,
             table=self.steps,
             rows=self.rows,
+            memory=None if self._memory is None else self._memory.row(),
             layout=self._layout,
         )
