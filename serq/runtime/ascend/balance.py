@@ -25,8 +25,13 @@ class BalanceScheduler(VllmScheduler):
         return max(self.running_by_rank) != self.config.max_num_seqs and super().has_slot()
 
 
-def gather_running(ranks: Sequence[BalanceScheduler]) -> None:
-    """Tell every rank how many requests run on each, once all have ended their step (V-058)."""
+def gather_running(ranks: Sequence[BalanceScheduler]) -> bool:
+    """Tell every rank how many requests run on each, once all have ended their step (V-058).
+
+    Whether that is news.
+    """
     counts = [len(rank.running) for rank in ranks]
+    changed = any(rank.running_by_rank != counts for rank in ranks)
     for rank in ranks:
         rank.running_by_rank = counts
+    return changed

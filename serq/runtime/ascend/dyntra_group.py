@@ -46,8 +46,11 @@ class DyntraLBGroup:
             return False
         return config.mode == "static" or self._active_steps_left > 0
 
-    def after_iteration(self) -> None:
-        """Count a step that was not idle and, if active, give every rank a plan for its next one."""
+    def after_iteration(self) -> bool:
+        """Count a step that was not idle and, if active, give every rank a plan for its next one.
+
+        Whether some rank has a plan that lets somebody in.
+        """
         if self._saw_new_long_request():
             self._active_steps_left = self._config.dynamic_max_step
         active = self.active
@@ -57,6 +60,7 @@ class DyntraLBGroup:
             self._plan()
             self._active_steps_left = max(0, self._active_steps_left - 1)
         self._step += 1
+        return any(rank.plan is not None and not rank.plan.freeze for rank in self._ranks)
 
     def _plan(self) -> None:
         slots = self._ranks[0].config.max_num_seqs

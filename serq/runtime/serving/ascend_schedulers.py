@@ -49,8 +49,8 @@ def profile(scheduler: VllmScheduler, prefill_seconds: Callable[[int], float]) -
         scheduler.predictor.fit(lengths, [prefill_seconds(length) * 1000 for length in lengths if length])
 
 
-def together(declared: Vllm, ranks: Sequence[VllmScheduler]) -> Callable[[], None] | None:
-    """What the schedulers of a group do after every iteration of theirs; None: nothing."""
+def together(declared: Vllm, ranks: Sequence[VllmScheduler]) -> Callable[[], bool] | None:
+    """What the schedulers of a group do after every iteration, and whether it is news; None: nothing."""
     balanced = [rank for rank in ranks if isinstance(rank, BalanceScheduler)]
     if balanced:
         return lambda: gather_running(balanced)

@@ -90,13 +90,14 @@ class EngineGroup:
 
     In every iteration each rank forms a step or, without work, runs a dummy batch; the round ends for all
     when the slowest is done. What arrives during a round is taken in at the next one. ``after_iteration`` is
-    what the ranks tell each other then. When the last request has ended, dummy batches go on until the next
-    time that the ranks ask each other, as upstream's do.
+    what the ranks tell each other then, and whether it is news: a rank that could schedule nothing tries
+    again when it is, and whenever somebody has computed something. When the last request has ended, dummy
+    batches go on until the next time that the ranks ask each other, as upstream's do.
     """
 
     def __init__(self, host: Waker) -> None:
         self.ranks: list[RankEngine] = []
-        self.after_iteration: Callable[[], None] = lambda: None
+        self.after_iteration: Callable[[], bool] = lambda: False
         self._host = host
         self._clock = host.clock
         self._rounds: deque[Round] = deque()
@@ -134,7 +135,7 @@ class EngineGroup:
                 return False
             self._rounds.append(formed)
             if not self._waits():
-                self._end_iteration()
+                self._end_iteration(computed=True)
                 return True
         self._awaits_round = True
         self._clock.at(max(now, self._rounds[0].end), self._end_round, self.ranks[0].rank + 1)
@@ -180,11 +181,12 @@ class EngineGroup:
         self._awaits_round = False
         self.news()
         now = self._clock.now
-        for rank in self._rounds.popleft().members:
+        done = self._rounds.popleft()
+        for rank in done.members:
             rank.finish_step(now)
-        self._end_iteration()
+        self._end_iteration(computed=done.has_tokens)
 
-    def _end_iteration(self) -> None:
+    def _end_iteration(self, computed: bool) -> None:
         """The ranks tell each other what they must; now and then, whether anybody has requests left."""
         self._iteration += 1
         if self._iteration % FINISH_SYNC_STEPS == 0 and not any(
@@ -192,4 +194,6 @@ class EngineGroup:
         ):
             self._running = False
             self._iteration = 0
-        self.after_iteration()
+        if self.after_iteration() or computed:
+            for rank in self.ranks:
+                rank.core.wake()

@@ -124,3 +124,51 @@ def test_speculation_makes_larger_dummies() -> None:
     """A dummy of 3 tokens takes 1.03 s, longer than a prefill of 1 token (V-076)."""
     report = run("request r on npu[0] (1, 1);", "speculative ngram { k 2; accept 0; }", count=1)
     assert rounds(report, 0) == [(0, 1.03)]
+
+
+def test_a_rank_that_was_held_back_goes_on_when_the_full_one_has_room() -> None:
+    """Rank 1 has nothing else to do: its request of 0.5 waits for rank 0, full to 3 + 2 x 1.02 (V-059)."""
+    session = "run clients (serial == 2 ? 0.5 : 0); request r on npu[serial == 2] (100, 3);"
+    full = ENGINE.replace("max_num_seqs 4", "max_num_seqs 2")
+    report = run(session, "scheduler balance;", count=3, engine=full)
+    assert waited(report) == [0, 0, round(3 + 2 * 1.02 - 0.5, 9)]
+
+
+DECODE_RANKS = """
+stage wire : ps(1);
+connector link : transfer {{ over wire; work tokens / 1e6; }}
+stage near : vllm {{
+  num_gpu_blocks 1000; max_model_len 8192; max_num_batched_tokens 8192; async_scheduling false;
+  kv_connector link; kv_role kv_producer; cost 0.1;
+}}
+stage far[2] : vllm {{
+  num_gpu_blocks 1000; max_model_len 8192; max_num_seqs 2; async_scheduling false;
+  kv_connector link; kv_role kv_consumer; data_parallel_size 2;
+  scheduler {scheduler};
+  cost 1;
+}}
+stage clients : delay;
+workload {{ arrive batch(8); init {{ set late = serial == 2 || serial == 3 || serial > 5; }} }}
+session {{
+  run clients (2 * late);
+  request p on near (serial < 4 ? 1600 : 160, 1);
+  request d on far[serial >= 4] (serial < 4 ? 1600 : 160, 6) from p via link;
+  observe ready = kv_ready(d);
+  observe generated = generated(d);
+}}
+run {{ horizon 1000; }}
+"""
+
+
+def test_dyntra_lb_fetches_one_further_batch_ahead() -> None:
+    """Two requests run on each rank from 1 to 7; the two of 2 have their KV long before (V-053).
+
+    Otherwise nobody is looked at while there is no slot.
+    """
+    ready = {}
+    for scheduler in ("default", "dyntra_lb { mode static; start_step 0; }"):
+        report = serq.run(serq.compile(source=DECODE_RANKS.format(scheduler=scheduler)))
+        assert list(report.observe("generated")["value"]) == [6] * 8
+        ready[scheduler[:6]] = sorted(report.observe("ready")["value"])[-4:]
+    assert min(ready["defaul"]) > 7
+    assert min(ready["dyntra"]) > 2 and max(ready["dyntra"]) < 5
