@@ -245,7 +245,11 @@ def test_ctrl_c_keeps_what_was_recorded(tmp_path: Path) -> None:
     )
     code = (
         "import os, signal, sys, threading, time\n"
-        "threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "def interrupt():\n"
+        "    while 'serq.runtime.simulation' not in sys.modules: time.sleep(0.1)\n"
+        "    time.sleep(1.5)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Thread(target=interrupt).start()\n"
         "from serq.cli import main\n"
         f"main(['run', {str(program)!r}, '--json', '--dump', {str(tmp_path / 'out')!r}])\n"
     )
