@@ -36,6 +36,7 @@ _FROM_META = {
         ("engine_kwargs", "max_model_len"),
     ),
     "dtype": (("engine_kwargs", "dtype"),),
+    "kv_cache_dtype": (("engine_kwargs", "kv_cache_dtype"),),
     "device_name": (("hardware", "device_name"),),
     "quantization": (("resolved_config", "model_config", "quantization"),),
     "num_gpu_blocks": (

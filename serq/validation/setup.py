@@ -135,9 +135,12 @@ class _SetUp:
         pipeline = self._run.stated.get("pipeline_parallel_size")
         if pipeline is not None and pipeline.value != 1:
             raise DataError(f"{self._run.path}: pipeline parallelism is not composed from operator tables")
-        dtype = self._run.text("dtype")
-        if dtype and dtype not in ("bfloat16", "auto"):
-            raise DataError(f"{self._run.path}: dtype {dtype}: the operator tables are those of bfloat16")
+        for name in ("dtype", "kv_cache_dtype"):
+            dtype = self._run.text(name)
+            if dtype and dtype not in ("bfloat16", "auto"):
+                raise DataError(
+                    f"{self._run.path}: {name} {dtype}: the operator tables are those of bfloat16"
+                )
 
     def _compare_with_tables(self, folder: Path, model: ModelShape) -> None:
         """Refuse tables of another architecture; say where model name, device or engine version differ."""

@@ -161,6 +161,7 @@ def test_what_a_run_states_and_cannot_be_replayed(
         prepared(tmp_path, META | {"resolved_config": resolved})
 
 
-def test_a_dtype_of_other_tables(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="dtype float16"):
-        prepared(tmp_path, META | {"engine_kwargs": {"dtype": "float16"}})
+@pytest.mark.parametrize(("name", "dtype"), [("dtype", "float16"), ("kv_cache_dtype", "fp8")])
+def test_a_dtype_of_other_tables(tmp_path: Path, name: str, dtype: str) -> None:
+    with pytest.raises(DataError, match=f"{name} {dtype}"):
+        prepared(tmp_path, META | {"engine_kwargs": {name: dtype}})
