@@ -11,6 +11,7 @@ from serq.cli.exits import ExitingGroup
 from serq.cli.fmt import fmt
 from serq.cli.ir import ir
 from serq.cli.lsp import lsp
+from serq.cli.memory import memory
 from serq.cli.pictures import plot, timeline
 from serq.cli.run import run
 from serq.cli.sweep import sweep
@@ -37,6 +38,7 @@ COMMANDS = (
     fmt,
     trace,
     vllm_args,
+    memory,
     validate,
     oracle,
     lsp,

@@ -59,8 +59,13 @@ def option_table(*options: EngineOption) -> Table:
 
 
 ENGINE_OPTIONS: Final = option_table(
-    EngineOption("num_gpu_blocks", "count", None, "blocks of the KV cache, the null block included",
-                 "S-005", 2, required=True, flag="num_gpu_blocks_override"),
+    EngineOption("num_gpu_blocks", "count", None,
+                 "blocks of the KV cache, the null block included; default: what `gpu_memory_utilization` "
+                 "leaves, where the executor of `cost via` knows model and device, else required",
+                 "S-005", 2, flag="num_gpu_blocks_override"),
+    EngineOption("gpu_memory_utilization", "number", 0.9,
+                 "share of the device that the engine takes, where `num_gpu_blocks` is computed",
+                 "", 0.01, 1),
     EngineOption("max_model_len", "count", None, "longest prompt and output together, in tokens",
                  "S-003", 1, required=True, flag="max_model_len"),
     EngineOption("max_num_batched_tokens", "count", 2048, "tokens that one step may compute",

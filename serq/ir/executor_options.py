@@ -22,6 +22,8 @@ class ExecutorKind:
     meaning: str
     options: Table
     prices_totals: bool = False
+    knows_memory: bool = False
+    """Whether it knows what the KV cache of an engine is left with."""
 
 
 def _share(name: str, meaning: str) -> EngineOption:
@@ -65,6 +67,9 @@ ROOFLINE: Final = ExecutorKind(
         EngineOption("peak_operations", "number", None, "operations a second at bfloat16", "", 1),
         EngineOption("memory_bandwidth", "number", None, "bytes a second", "", 1),
         EngineOption("memory_bytes", "number", None, "bytes of a device", "", 1),
+        EngineOption("activation_bytes", "number", None, "bytes of the peak of the profiling step", "", 0),
+        EngineOption("graph_bytes", "number", None, "bytes of captured graphs", "", 0),
+        EngineOption("runtime_bytes", "number", None, "bytes of driver, runtime and collectives", "", 0),
         EngineOption("link_bandwidth", "number", None, "bytes a second to the other devices, one way", "", 1),
         EngineOption("link_latency", "number", 0.0, "seconds of one message between devices", "", 0),
         EngineOption("kernel_overhead", "number", None, "seconds of an operator call beside its work", "", 0),
@@ -74,6 +79,7 @@ ROOFLINE: Final = ExecutorKind(
         EngineOption("api_server_overhead", "number", 0.0, "seconds a reply in a step", "", 0),
     ),
     prices_totals=True,
+    knows_memory=True,
 )  # fmt: skip
 
 TABLE: Final = ExecutorKind(

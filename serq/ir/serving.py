@@ -98,8 +98,10 @@ class Vllm(Node, frozen=True, tag="vllm"):
     """An engine whose decisions are those of vLLM 0.27.1's V1 scheduler (S-001 to S-150)."""
 
     cost: Expr | Via
-    num_gpu_blocks: int
+    num_gpu_blocks: int | None
+    """None: what ``gpu_memory_utilization`` leaves, as the executor of the cost knows it."""
     max_model_len: int
+    gpu_memory_utilization: float | None = None
     max_num_batched_tokens: int | None = None
     max_num_scheduled_tokens: int | None = None
     max_num_seqs: int | None = None

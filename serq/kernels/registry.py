@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from serq.errors import RunError
 from serq.ir.engine_options import EngineOption
@@ -61,12 +61,29 @@ class Setting(NamedTuple):
     source: str
 
 
+class CacheRequest(NamedTuple):
+    """What an engine says about its KV cache; ``block_size`` is that of its full attention."""
+
+    gpu_memory_utilization: float
+    block_size: int
+    state_groups: int
+
+
+class Memory(Protocol):
+    """Computes the KV cache of the engine that an executor prices."""
+
+    def num_gpu_blocks(self, request: CacheRequest) -> tuple[int, tuple[Setting, ...]]:
+        """The blocks of the pool, and the figures that they follow from. Raises RunError without room."""
+
+
 @dataclass(frozen=True, slots=True)
 class BuiltExecutor:
     """An executor, and what its prices rest on."""
 
     executor: Executor
     settings: tuple[Setting, ...] = ()
+    memory: Memory | None = None
+    """Where it knows the device: what it leaves for the KV cache of an engine."""
 
 
 class ExecutorOptions:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from serq.ir import nodes
 from serq.kernels.executor import BatchTotals, Evidence, Executor, Price, TotalsExecutor
-from serq.kernels.registry import BuiltExecutor, PricedStage, Setting, create_executor
+from serq.kernels.registry import BuiltExecutor, CacheRequest, PricedStage, Setting, create_executor
 from serq.kernels.step_batch import StepBatch
 from serq.runtime.token_run import TokenBatch
 from serq.source import Diagnostic
@@ -128,6 +128,8 @@ class _PricedStage:
     declared: nodes.Executor
     built: BuiltExecutor
     members: list[MeteredExecutor] = field(default_factory=list)
+    num_gpu_blocks: int | None = None
+    memory: tuple[Setting, ...] = ()
 
 
 class Pricing:
@@ -153,6 +155,15 @@ class Pricing:
             self._stages[stage.name] = _PricedStage(declared, create_executor(declared, stage, rules))
         return self._stages[stage.name].built
 
+    def num_gpu_blocks(self, via: nodes.Via, stage: PricedStage, request: CacheRequest) -> int:
+        """The blocks that the executor computes for a stage that does not say them. Raises RunError."""
+        memory = self.built(via, stage).memory
+        assert memory is not None  # others are refused when the program is compiled
+        found = self._stages[stage.name]
+        if found.num_gpu_blocks is None:
+            found.num_gpu_blocks, found.memory = memory.num_gpu_blocks(request)
+        return found.num_gpu_blocks
+
     def member(self, via: nodes.Via, stage: PricedStage) -> MeteredExecutor:
         """What prices the steps of one more member of ``stage``."""
         metered = MeteredExecutor(self.built(via, stage).executor)
@@ -172,7 +183,7 @@ class Pricing:
             ledger = PriceLedger()
             for member in stage.members:
                 ledger.merge(member.ledger)
-            declared, settings = stage.declared, stage.built.settings
+            declared, settings = stage.declared, (*stage.built.settings, *stage.memory)
             rows.append(PriceRow(name, declared.name, declared.kind, settings, ledger))
         return rows
 

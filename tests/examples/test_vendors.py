@@ -151,3 +151,28 @@ def test_only_the_head_of_the_long_lane_ages() -> None:
     lanes.prepend_request(fresh)
     keyed.add_request(fresh)
     assert [queue.pop_request().request_id for queue in (lanes, keyed)] == ["short", "old"]
+
+
+def test_a_model_on_950_is_priced_and_sized() -> None:
+    """Qwen3.5-27B has 64 layers in groups of 16; two attention calls are never worse than one here."""
+    program = ROOT / "examples" / "vendors" / "ascend950_qwen27b.sq"
+    seconds = {}
+    for calls in (0, 1):
+        report = serq.run(serq.compile(program, sets={"two_calls": calls}, horizon=40.0, warmup=0.0))
+        (price,) = report.records.prices
+        operators = {name: sum(found.values()) for name, found in price.ledger.operators.items()}
+        seconds[calls] = operators["attention"] / price.ledger.steps
+        assert {"gdn", "mlp", "attention", "lm_head", "host_overhead"} <= operators.keys()
+        assert operators["host_overhead"] == pytest.approx(0.002 * price.ledger.steps)
+    assert seconds[1] < seconds[0]
+    assert 600 < dict(report.records.engines[0].options)["num_gpu_blocks"] < 700
+
+
+def test_published_tables_price_the_linear_layers() -> None:
+    """A decode of one request takes 24 layers of 42.564 or 14.1 us, as published."""
+    report = serq.run(ROOT / "examples" / "vendors" / "gdn_tables.sq")
+    fastest = [min(report.records.series[name].values) for name in ("tpot_multi_op", "tpot_fused")]
+    assert fastest == pytest.approx([24 * 42.564e-6, 24 * 14.1e-6], rel=1e-3)
+    for row in report.records.prices:
+        assert row.ledger.operators.keys() == {"gdn_decode", "gdn_prefill"}
+        assert "interpolated" in {evidence.value for evidence in row.ledger.operators["gdn_prefill"]}

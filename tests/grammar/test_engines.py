@@ -95,7 +95,7 @@ def test_cost_via_a_let_of_that_name() -> None:
         ("max_num_seqs 5; max_num_seqs 5;", "E223", "max_num_seqs"),
         ("cost 1;", "E223", "cost 1;"),
         ("enable_lora true;", "E224", "enable_lora"),
-        ("gpu_memory_utilization 0.9;", "E224", "gpu_memory_utilization"),
+        ("kv_cache_memory_bytes 9e9;", "E224", "kv_cache_memory_bytes"),
         ("max_num_seqs 2.5;", "E225", "2.5"),
         ("max_num_seqs inf;", "E225", "inf"),
         ('max_num_seqs "many";', "E225", '"many"'),
@@ -143,8 +143,8 @@ def test_what_is_needed() -> None:
     messages = [error.message for error in errors("stage gpu : vllm { }")]
     assert [message.split(":")[0] for message in messages] == [
         "stage `gpu` needs `cost`",
-        "stage `gpu` needs `num_gpu_blocks`",
         "stage `gpu` needs `max_model_len`",
+        "stage `gpu` needs `num_gpu_blocks`",
     ]
 
 

@@ -86,3 +86,16 @@ def test_a_tree_written_by_hand_obeys_the_same_rules() -> None:
     assert validated(executor(model, ExecutorOption("device", 3.0))) == ["E225"]
     assert validated(executor(model, device, ExecutorOption("tensor_parallel_size", True))) == ["E225"]
     assert validated(executor(model, device, ExecutorOption("tensor_parallel_size", 0))) == ["E433"]
+
+
+def test_blocks_may_be_left_to_an_executor_that_knows_the_device() -> None:
+    stage = "stage gpu : vllm { max_model_len 99; gpu_memory_utilization 0.8; cost via e; }"
+    (linked,) = program(f"{EXECUTOR} {stage}").stages
+    assert isinstance(linked.kind, nodes.Vllm)
+    assert (linked.kind.num_gpu_blocks, linked.kind.gpu_memory_utilization) == (None, 0.8)
+    assert codes(f'executor e : table {{ tables "x"; }} {stage}') == ["E217"]
+    (missing,) = errors("stage gpu : vllm { max_model_len 99; cost 1; gpu_memory_utilization 0.8; }")
+    assert missing.message == "stage `gpu` needs `num_gpu_blocks`: blocks of the KV cache"
+    both = stage.replace("cost", "num_gpu_blocks 9; cost")
+    (useless,) = errors(f"{EXECUTOR} {both}")
+    assert (useless.code, pointed(useless), useless.help) == ("E433", "0.8", "leave one out")

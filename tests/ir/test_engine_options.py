@@ -40,7 +40,7 @@ def test_every_field_of_the_ir_has_an_option() -> None:
 
 def test_defaults_are_those_of_the_engine() -> None:
     engine = {f.name: f.default for f in fields(EngineConfig)}
-    resolved = {"async_scheduling"}
+    resolved = {"async_scheduling", "num_gpu_blocks"}
     for name, option in ENGINE_OPTIONS.items():
         if name in engine and not option.required and name not in resolved:
             assert option.default == engine[name], name

@@ -55,8 +55,9 @@ class Engines:
                 else:
                     fields[setting.name.text] = self._option(setting)
         self._require(node, parts)
-        if not fields.keys() >= {"cost", "num_gpu_blocks", "max_model_len"}:
+        if not fields.keys() >= {"cost", "max_model_len"}:
             raise UnlinkableError
+        fields.setdefault("num_gpu_blocks", None)
         engine = ir.Vllm(**fields, groups=tuple(groups))
         for name, part in parts.items():
             self._context.mark(engine, part.place, name)
@@ -65,6 +66,8 @@ class Engines:
     def _require(self, node: ast.Stage, parts: dict[str, ast.Node]) -> None:
         required = [("cost", "what a step takes")]
         required += [(option.name, option.meaning) for option in ENGINE_OPTIONS.values() if option.required]
+        if all(option.word != "cost via" for option in node.kind.options):
+            required.append(("num_gpu_blocks", "blocks of the KV cache"))
         written = {setting.name.text for setting in node.kind.settings}
         for name, meaning in required if self._context.readable else ():
             if name not in parts and name not in written and not (name == "cost" and node.kind.options):

@@ -71,6 +71,7 @@ class Engines:
             self._expressions.check(engine.cost, Moment.ENGINE_COST)
         for name, option in ENGINE_OPTIONS.items():
             self._option(engine, name, option)
+        self._blocks(stage, engine)
         self._combinations(stage, engine)
         check_role(engine, self._findings)
         for group in engine.groups:
@@ -105,6 +106,24 @@ class Engines:
             )
             help_ = f"use a vllm stage, or an executor of kind {able}"
             self._findings.error("E438", message, via, help=help_)
+
+    def _blocks(self, stage: Stage, engine: Vllm) -> None:
+        """The size of the KV cache is said, or the executor of the cost knows it."""
+        if engine.num_gpu_blocks is not None:
+            if engine.gpu_memory_utilization is not None:
+                message = "`gpu_memory_utilization` has no effect beside `num_gpu_blocks`"
+                self._findings.error("E433", message, engine, "gpu_memory_utilization", help="leave one out")
+            return
+        via = engine.cost.executor if isinstance(engine.cost, Via) else None
+        executor = None if via is None else self._index.executors.get(via)
+        kind = None if executor is None else EXECUTOR_KINDS.get(executor.kind)
+        if kind is not None and kind.knows_memory:
+            return
+        help_ = "add `num_gpu_blocks …;`"
+        if engine.gpu_memory_utilization is not None:
+            help_ += ": only an executor that knows model and device can compute it"
+        message = f"stage `{stage.name}` needs `num_gpu_blocks`: blocks of the KV cache"
+        self._findings.error("E217", message, stage, help=help_)
 
     def _option(self, node: Node, name: str, option: EngineOption) -> None:
         value = getattr(node, name)

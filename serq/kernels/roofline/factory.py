@@ -12,11 +12,13 @@ from serq.kernels.executor import Evidence, OperatorPrice
 from serq.kernels.fia.attention import HEAD_DIMS, MeasuredAttention, SplitRule, split_rule
 from serq.kernels.fia.model import FITTED
 from serq.kernels.fia.points import SOURCE, Heads
+from serq.kernels.memory.budget import MemoryTerms
 from serq.kernels.registry import BuiltExecutor, ExecutorOptions, PricedStage, Setting
 from serq.kernels.roofline.calibration import Calibration, read_calibration
 from serq.kernels.roofline.executor import Priced, RooflineExecutor, assumed, fitted
 from serq.kernels.roofline.laid_out import laying_of
 from serq.kernels.roofline.machine import Machine
+from serq.kernels.roofline.memory import RooflineMemory
 from serq.kernels.roofline.operators import GROUPS, Attention, Operators
 from serq.kernels.roofline.shard import Shard
 from serq.kernels.work import Work
@@ -84,7 +86,9 @@ class _Build:
             else:
                 priced.append(assumed(operator))
         priced.extend(self._overheads())
-        return BuiltExecutor(RooflineExecutor(priced, laying.laying), tuple(self._settings))
+        return BuiltExecutor(
+            RooflineExecutor(priced, laying.laying), tuple(self._settings), self._memory()
+        )
 
     # --- figures, each with its source ------------------------------------------------------------------
 
@@ -212,6 +216,22 @@ class _Build:
             seconds = self._figure(name, 0.0, "default: off", "s")
             if seconds:
                 yield _overhead(name, seconds, count)
+
+    def _memory(self) -> RooflineMemory:
+        """What is left for a KV cache, to be computed when a stage asks."""
+        options, number = self._options, self._options.optional_number
+        terms = MemoryTerms(
+            max_num_batched_tokens=self._stage.max_num_batched_tokens or 2048,
+            max_num_seqs=self._stage.max_num_seqs or 128,
+            speculative_tokens=self._stage.num_speculative_tokens,
+            weight_bytes=self._weight_bytes,
+            cache_bytes=BYTES[options.text("kv_cache_dtype")],
+            memory_bytes=number("memory_bytes"),
+            activation_bytes=number("activation_bytes"),
+            graph_bytes=number("graph_bytes"),
+            runtime_bytes=number("runtime_bytes"),
+        )
+        return RooflineMemory(options, self._shard, self._device, terms)
 
     def _check_memory(self) -> None:
         """Raise RunError where the weights alone fill a device, and say what would fit."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+import msgspec
 
 from serq.errors import RunError
 from serq.ir import nodes
@@ -19,7 +21,7 @@ from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog
 from serq.runtime.serving.hybrid_memory import hybrid_memory
 from serq.runtime.serving.layouts import StepLayoutEngine, layout_engine
-from serq.runtime.serving.options import ResolvedEngine, priced_stage, resolve
+from serq.runtime.serving.options import ResolvedEngine, cache_request, priced_stage, resolve
 from serq.runtime.serving.planned_engine import EngineParts, ExpressionPrice
 from serq.runtime.serving.ranks import EngineGroup, RankEngine
 from serq.runtime.serving.schedulers import create_scheduler, walks_always
@@ -35,6 +37,8 @@ from serq.source import Diagnostic
 
 EngineMode = Literal["auto", "fast", "reference"]
 """How engines run: planned ahead where that is possible, always (or refuse), or never."""
+_PROVISIONAL: Final = 2
+"""Blocks of an engine whose executor is asked how many there are."""
 
 
 class EngineAssembly:
@@ -80,6 +84,7 @@ class EngineAssembly:
         Raises RunError for options that vLLM would refuse and for what does not run yet.
         """
         clock = self._host.clock
+        declared = self._sized(stage, declared)
         resolved = resolve(stage.name, declared)
         key = self._functions.get(f"waiting_key_{python_name}")
         link = None if declared.kv_connector is None else self._links[declared.kv_connector]
@@ -103,6 +108,15 @@ class EngineAssembly:
         profile(scheduler, lambda length: engine.price_alone(length, 0))
         self.engines.append(engine)
         return engine
+
+    def _sized(self, stage: nodes.Stage, declared: nodes.Vllm) -> nodes.Vllm:
+        """The stage with the blocks of its KV cache: as said, or as its executor computes them."""
+        if declared.num_gpu_blocks is not None or not isinstance(declared.cost, nodes.Via):
+            return declared
+        provisional = resolve(stage.name, msgspec.structs.replace(declared, num_gpu_blocks=_PROVISIONAL))
+        priced = priced_stage(stage.name, declared, provisional, self._pricing.folder)
+        blocks = self._pricing.num_gpu_blocks(declared.cost, priced, cache_request(declared))
+        return msgspec.structs.replace(declared, num_gpu_blocks=blocks)
 
     def _price(
         self,

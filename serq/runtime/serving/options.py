@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from serq.errors import RunError
+from serq.ir.engine_options import ENGINE_OPTIONS
 from serq.ir.serving import KVCacheGroup, Layout, Vllm
-from serq.kernels.registry import PricedStage
+from serq.kernels.registry import CacheRequest, PricedStage
 from serq.runtime.request_records import Option
 from serq.runtime.serving.ascend_schedulers import scheduler_text
 from serq.runtime.serving.layouts import layout_engine, layout_text
@@ -99,12 +100,25 @@ def priced_stage(name: str, declared: Vllm, resolved: ResolvedEngine, folder: Pa
         max_num_seqs=config.max_num_seqs,
         max_num_batched_tokens=config.max_num_batched_tokens,
         max_model_len=config.max_model_len,
-        num_gpu_blocks=config.num_gpu_blocks,
+        num_gpu_blocks=declared.num_gpu_blocks,
         speculative_method=None if speculative is None else speculative.method,
         num_speculative_tokens=0 if speculative is None else speculative.num_speculative_tokens,
         chunked_prefill=config.enable_chunked_prefill,
         data_parallel_size=declared.data_parallel_size or 1,
         layout=None if declared.layout == Layout() else layout_engine(declared.layout, config),
+    )
+
+
+def cache_request(declared: Vllm) -> CacheRequest:
+    """What an executor must know to compute the blocks of the KV cache."""
+    full = [group.block_size for group in declared.groups if group.kind == "full" and group.block_size]
+    utilization = declared.gpu_memory_utilization
+    default = ENGINE_OPTIONS["gpu_memory_utilization"].default
+    assert isinstance(default, float)
+    return CacheRequest(
+        gpu_memory_utilization=default if utilization is None else utilization,
+        block_size=full[0] if full else declared.block_size or DEFAULT_BLOCK_SIZE,
+        state_groups=sum(group.kind == "mamba" for group in declared.groups),
     )
 
 

@@ -104,3 +104,43 @@ def test_an_executor_that_cannot_be_built_says_what_would_do() -> None:
     with pytest.raises(serq.RunError) as caught:
         serq.run(serq.compile(source=PROGRAM.replace("910B3", "910B7")))
     assert "unknown device `910B7`" in str(caught.value) and "did you mean `910B4`?" in str(caught.value)
+
+
+SIZED = """
+executor e : roofline { model "Qwen3.5-27B"; device "950PR_9589"; }
+stage gpu : vllm {
+  max_model_len 32768; enable_prefix_caching false; gpu_memory_utilization 0.9;
+  group full { block_size 1536; } group mamba { mode none; }
+  group mamba { mode none; } group mamba { mode none; }
+  cost via e;
+}
+workload { arrive batch(2); }
+session { request r on gpu (100, 4); }
+run { horizon 100; }
+"""
+
+
+def test_blocks_are_computed_where_they_are_not_said() -> None:
+    """675, as `serq memory` prints for these options; the report shows the figures that it follows from."""
+    report = serq.run(serq.compile(source=SIZED))
+    assert dict(report.records.engines[0].options)["num_gpu_blocks"] == 675
+    settings = {setting.name: setting for setting in report.records.prices[0].settings}
+    assert settings["memory: weights"].value == "50.10 GiB"
+    assert "675 blocks of 101,646,336 bytes" in settings["memory: KV cache"].source
+    less = serq.run(serq.compile(source=SIZED.replace("0.9", "0.5")))
+    assert dict(less.records.engines[0].options)["num_gpu_blocks"] == 134
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("  group mamba { mode none; } group mamba { mode none; }\n", "", "has 3 group(s) of linear"),
+        ("block_size 1536", "block_size 1024", "its blocks have 1536 tokens at least"),
+        ("0.9", "0.4", "`gpu_memory_utilization` above 0.402 leaves room"),
+    ],
+)
+def test_blocks_that_cannot_be_computed(before: str, after: str, words: str) -> None:
+    assert before in SIZED
+    with pytest.raises(serq.RunError) as caught:
+        serq.run(serq.compile(source=SIZED.replace(before, after)))
+    assert words in str(caught.value)
