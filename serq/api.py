@@ -16,7 +16,7 @@ from serq.ir.walk import descendants
 from serq.profiling import Profile
 from serq.results import Report
 from serq.runtime.trace import Trace, TraceSource, open_trace, read_trace
-from serq.source import Diagnostic, SourceFile, SourceMap, read_text
+from serq.source import Diagnostic, Place, SourceFile, SourceMap, read_text
 
 if TYPE_CHECKING:
     from serq.results.run_folder import PartFormat, RunWriter
@@ -219,6 +219,7 @@ def _link(source: SourceFile, sets: Sets | None, settings: Settings, folder: Pat
 
     loader = None if folder is None else load
     linked = link_program(source, sets=sets, settings=settings, loader=loader)
+    _check_executors(linked.program, linked.executors)
     trace_file = _trace_file(linked.program, folder or Path())
     return Program(linked.program, linked.source_map, linked.warnings, trace_file, folder or Path())
 
@@ -227,8 +228,35 @@ def _decode(data: bytes, settings: Settings) -> Program:
     from serq.ir.codec import decode
 
     ir = decode(data, settings)
+    _check_executors(ir, {})
     warnings = tuple(problem.diagnostic for problem in validate(ir))  # decoding has refused errors
     return Program(ir, warnings=warnings, trace_file=_trace_file(ir, Path()))
+
+
+def _check_executors(ir: nodes.Program, places: Mapping[str, Place]) -> None:
+    """Raise CompileError for executors that no stage could use, such as one of an unknown model."""
+    if not ir.executors:
+        return
+    from serq.kernels.registry import check_executor
+
+    found = []
+    for executor in ir.executors:
+        try:
+            check_executor(executor)
+        except RunError as error:
+            place = places.get(executor.name)
+            found.append(
+                Diagnostic(
+                    "E439",
+                    error.message,
+                    source=None if place is None else place.source,
+                    span=None if place is None else place.span,
+                    owner=f"executor `{executor.name}`" if place is None else None,
+                    help=None if error.diagnostic is None else error.diagnostic.help,
+                )
+            )
+    if found:
+        raise CompileError(found)
 
 
 def _replaying(program: Program, trace: Path) -> Program:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from serq.errors import RunError
 from serq.ir.engine_options import EngineOption
@@ -27,6 +27,12 @@ FACTORIES: Final[Mapping[str, str]] = {
     "measured": "serq.kernels.measured.factory:build",
 }
 """Kind -> module and function of its factory."""
+
+CHECKS: Final[Mapping[str, str]] = {
+    "roofline": "serq.kernels.roofline.factory:check",
+    "table": "serq.kernels.tables.factory:check",
+}
+"""Kind -> module and function of what is certain without a stage and without reading a file."""
 
 Rule = Callable[[BatchTotals], float]
 """An expression of the program over the step that is priced."""
@@ -157,6 +163,16 @@ def create_executor(
     ``rules`` are the options that are expressions. Raises RunError for options that cannot be met: an unknown
     model or device, heads that do not divide, a file that is not there.
     """
-    module, _, function = FACTORIES[declared.kind].partition(":")
-    factory: Factory = getattr(import_module(module), function)
+    factory: Factory = _imported(FACTORIES[declared.kind])
     return factory(ExecutorOptions(declared, rules or {}), stage)
+
+
+def check_executor(declared: DeclaredExecutor) -> None:
+    """Raise RunError for options that no stage and no file could make right, such as an unknown model."""
+    if declared.kind in CHECKS:
+        _imported(CHECKS[declared.kind])(ExecutorOptions(declared, {}))
+
+
+def _imported(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)

@@ -9,7 +9,7 @@ wrote it; its findings are shown at the places of the nodes that they name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from serq.errors import CompileError
 from serq.grammar import ast
@@ -23,7 +23,7 @@ from serq.grammar.link.sections import Sections
 from serq.grammar.link.statements import Statements
 from serq.ir import nodes as ir
 from serq.ir.validate import validate
-from serq.source import Diagnostic, SourceFile, SourceMap
+from serq.source import Diagnostic, Place, SourceFile, SourceMap
 
 __all__ = ["Linked", "Loader", "link_program"]
 
@@ -35,6 +35,8 @@ class Linked:
     program: ir.Program
     source_map: SourceMap
     warnings: tuple[Diagnostic, ...] = ()
+    executors: Mapping[str, Place] = field(default_factory=dict)
+    """Where the executors are declared, by name."""
 
 
 def link_program(
@@ -70,7 +72,8 @@ def link_program(
     if context.diagnostics:
         raise CompileError(_in_order(context.diagnostics))
     places = SourceMap(source, context.statement_places())
-    return Linked(program, places, tuple(_in_order(context.warnings)))
+    executors = {e.name: found.place for e in program.executors if (found := context.origin(e, ""))}
+    return Linked(program, places, tuple(_in_order(context.warnings)), executors)
 
 
 def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | float]) -> ir.Program:

@@ -48,6 +48,17 @@ def build(options: ExecutorOptions, stage: PricedStage) -> BuiltExecutor:
     return _Build(options, stage).executor()
 
 
+def check(options: ExecutorOptions) -> None:
+    """Raise RunError for a model or a device that is unknown, and for ranks that cannot share or hold it.
+
+    How many engines share the routed experts may depend on the stage: then only the names are looked at.
+    """
+    model = model_of(options)
+    device_of(options)
+    if not model.num_experts or options.written("data_parallel_size"):
+        _Build(options, PricedStage(options.name))
+
+
 class _Build:
     """One executor in the making."""
 

@@ -21,10 +21,9 @@ def build(options: ExecutorOptions, stage: PricedStage) -> BuiltExecutor:
 
     Raises DataError for a table that cannot be read, RunError for options that do not go together.
     """
+    check(options)
     tables = read_tables(stage.folder / options.text("tables")) if options.written("tables") else []
     attention = _attention(options)
-    if not tables and attention is None:
-        raise options.fault("it prices nothing", 'add `tables "FOLDER";`, or `fia ascend950;`')
     policy = cast(Extrapolation, options.text("extrapolation"))
     settings = [Setting("extrapolation", policy, options.source("extrapolation"))]
     settings += [
@@ -40,8 +39,26 @@ def build(options: ExecutorOptions, stage: PricedStage) -> BuiltExecutor:
     return BuiltExecutor(TableExecutor(tables, policy, attention), tuple(settings))
 
 
+def check(options: ExecutorOptions) -> None:
+    """Raise RunError for an executor that prices nothing, and for options of `fia` that cannot be met."""
+    _shard(options)
+    if not options.written("tables") and not options.written("fia"):
+        raise options.fault("it prices nothing", 'add `tables "FOLDER";`, or `fia ascend950;`')
+
+
 def _attention(options: ExecutorOptions) -> MeasuredAttention | None:
     """Attention from measured points, where the program asks for it."""
+    shard = _shard(options)
+    if shard is None:
+        return None
+    heads = Heads(shard.num_heads, shard.num_kv_heads, shard.model.head_dim)
+    split = split_rule(options.rule("fia_split"))
+    layers = shard.model.full_attention_layers
+    return MeasuredAttention(heads, layers, shard.tensor_parallel_size, split)
+
+
+def _shard(options: ExecutorOptions) -> Shard | None:
+    """The model whose attention is priced from measured points, None where none is. Raises RunError."""
     needs = ("fia_split", "model", "tensor_parallel_size")
     if not options.written("fia"):
         lonely = next((name for name in needs if options.written(name)), None)
@@ -54,13 +71,9 @@ def _attention(options: ExecutorOptions) -> MeasuredAttention | None:
     fault = shard.fault()
     if fault is not None:
         raise options.fault(*fault)
-    dim = shard.model.head_dim
-    if dim not in HEAD_DIMS:
-        raise options.fault(f"`fia` has no head dimension {dim}, only 128 and 256")
-    heads = Heads(shard.num_heads, shard.num_kv_heads, dim)
-    split = split_rule(options.rule("fia_split"))
-    layers = shard.model.full_attention_layers
-    return MeasuredAttention(heads, layers, shard.tensor_parallel_size, split)
+    if shard.model.head_dim not in HEAD_DIMS:
+        raise options.fault(f"`fia` has no head dimension {shard.model.head_dim}, only 128 and 256")
+    return shard
 
 
 def read_tables(folder: Path) -> list[OperatorTable]:

@@ -101,9 +101,31 @@ def test_a_step_stage_gives_its_totals() -> None:
 
 
 def test_an_executor_that_cannot_be_built_says_what_would_do() -> None:
-    with pytest.raises(serq.RunError) as caught:
-        serq.run(serq.compile(source=PROGRAM.replace("910B3", "910B7")))
-    assert "unknown device `910B7`" in str(caught.value) and "did you mean `910B4`?" in str(caught.value)
+    """When the program is compiled, at its place."""
+    with pytest.raises(serq.CompileError) as caught:
+        serq.compile(source=PROGRAM.replace("910B3", "910B7"))
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("E439", "executor `e`: unknown device `910B7`")
+    assert found.place == "<source>:2:10" and found.help == "did you mean `910B4`?"
+    json_text = serq.compile(source=PROGRAM).to_json().replace("910B3", "910B7")
+    with pytest.raises(serq.CompileError) as caught:
+        serq.Program.from_json(json_text)
+    assert caught.value.diagnostics[0].owner == "executor `e`"
+
+
+@pytest.mark.parametrize(
+    ("executor", "message"),
+    [
+        ('roofline { model "Qwen3-8B"; device "910B4"; tensor_parallel_size 3; }', "32 query heads"),
+        ('roofline { model "Qwen3-32B"; device "910B4"; }', "take 61.0 GiB a rank, and Ascend910B4 has 32"),
+        ('table { extrapolation nearest; }', "it prices nothing"),
+        ('table { fia ascend950; model "Qwen3.5-28B"; }', "unknown model `Qwen3.5-28B`"),
+        ('table { fia ascend950; model "Qwen3.5-27B"; tensor_parallel_size 5; }', "24 query heads"),
+    ],
+)  # fmt: skip
+def test_what_check_finds(executor: str, message: str) -> None:
+    (found,) = serq.check(source=f"executor e : {executor} run {{ horizon 1; }}")
+    assert found.code == "E439" and message in found.message
 
 
 SIZED = """
