@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from serq.results.engines import EngineFigures, Latency
 from serq.results.statistics import Summary
 from serq.results.step_layouts import LaidStep, lay_out
-from serq.runtime.records import GaugeRow, PoolRow, Records, Series, StageRow
+from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, Series, StageRow
 from serq.runtime.request_records import FINISH_REASONS, STEP_COLUMNS, EngineRow
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ def stage_frame(rows: Sequence[StageRow]) -> DataFrame:
 def pool_frame(rows: Sequence[PoolRow]) -> DataFrame:
     """One row a pool member, in declaration order."""
     return _frame(PoolRow, rows)
+
+
+def connector_frame(rows: Sequence[ConnectorRow]) -> DataFrame:
+    """One row a connector, in declaration order."""
+    return _frame(ConnectorRow, rows)
 
 
 def gauge_frame(rows: Sequence[GaugeRow]) -> DataFrame:

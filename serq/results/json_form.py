@@ -10,7 +10,7 @@ from typing import Any, Final
 from serq.results.engines import EngineFigures, Latency, engine_figures
 from serq.results.statistics import Summary
 from serq.runtime.pricing import PriceRow
-from serq.runtime.records import GaugeRow, PoolRow, Records, StageRow
+from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow
 
 Plain = int | float | str | None
@@ -28,13 +28,14 @@ POOL_FIELDS: Final = (
     *("evicted_entries", "evicted_units", "preemptions", "spills", "rejected", "stuck"),
 )
 
+CONNECTOR_FIELDS: Final = (*("name", "fetches", "failed", "mean_tokens", "mean_time", "offloads", "refused"),)
 GAUGE_FIELDS: Final = ("mean", "smallest", "largest")
 ENGINE_FIELDS: Final = (
     *("name", "member", "steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage"),
 )
 LATENCY_FIELDS: Final = ("mean", "p50", "p99")
 
-Row = Records | Summary | StageRow | PoolRow | EngineRow | Latency | GaugeRow
+Row = Records | Summary | StageRow | PoolRow | EngineRow | Latency | GaugeRow | ConnectorRow
 
 _LARGEST_PLAIN_INTEGER: Final = 10**21
 
@@ -56,6 +57,8 @@ def as_dict(records: Records, summaries: Mapping[str, Summary]) -> dict[str, Any
     out["pools"] = [_fields(row, POOL_FIELDS) for row in records.pools]
     if records.gauges:
         out["gauges"] = {gauge.name: _fields(gauge, GAUGE_FIELDS) for gauge in records.gauges}
+    if records.connectors:
+        out["connectors"] = [_fields(row, CONNECTOR_FIELDS) for row in records.connectors]
     if records.engines:
         out["engines"] = [_engine(figures) for figures in engine_figures(records)]
     if records.prices:

@@ -60,6 +60,11 @@ class Report:
         return frames.pool_frame(self.records.pools)
 
     @cached_property
+    def connectors(self) -> DataFrame:
+        """One row a connector: fetches, those that failed, offloads, those that were refused."""
+        return frames.connector_frame(self.records.connectors)
+
+    @cached_property
     def gauges(self) -> DataFrame:
         """One row a gauge: time-weighted mean, smallest and largest value."""
         return frames.gauge_frame(self.records.gauges)

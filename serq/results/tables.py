@@ -12,7 +12,7 @@ from serq.results.engines import EngineFigures, engine_figures
 from serq.results.statistics import Summary
 from serq.results.step_layouts import state_shares
 from serq.runtime.pricing import PriceLedger, PriceRow
-from serq.runtime.records import GaugeRow, PoolRow, Records, StageRow
+from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow, OptionValue
 
 _ENOUGH_SAMPLES: Final = 40
@@ -41,6 +41,7 @@ def report_tables(records: Records, summaries: Mapping[str, Summary]) -> list[Ta
     tables = (
         observation_table(summaries),
         gauge_table(records.gauges),
+        connector_table(records.connectors),
         stage_table(records.stages),
         pool_table(records.pools),
         engine_table(engines),
@@ -59,6 +60,22 @@ def observation_table(summaries: Mapping[str, Summary]) -> Table:
     fields = ("count", "mean", "ci", "cv2", "p99", "smallest", "largest")
     headings = ("observation", "count", "mean", "± 95 %", "cv2", "p99", "smallest", "largest")
     return Table(headings, tuple((name, *_figures(row, fields)) for name, row in summaries.items()))
+
+
+_CONNECTOR_COLUMNS: Final = {
+    "fetches": "fetches",
+    "failed": "failed",
+    "mean_tokens": "mean tokens",
+    "mean_time": "mean time",
+    "offloads": "offloads",
+    "refused": "refused",
+}
+
+
+def connector_table(connectors: Sequence[ConnectorRow]) -> Table:
+    """One row a connector."""
+    rows = tuple((row.name, *_figures(row, tuple(_CONNECTOR_COLUMNS))) for row in connectors)
+    return Table(("connector", *_CONNECTOR_COLUMNS.values()), rows)
 
 
 _STAGE_COLUMNS: Final = {

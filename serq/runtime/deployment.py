@@ -53,8 +53,9 @@ class Deployment:
         self._random = random
         program = model.program
         self.pricing = Pricing(program, functions, folder)
+        self.links = self._links(functions)
         self.serving = EngineAssembly(
-            program, world, functions, self.pricing, self._links(functions),
+            program, world, functions, self.pricing, self.links,
             keep_rows=keep_rows, mode=engine,
         )  # fmt: skip
         self.pools = {

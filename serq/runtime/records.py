@@ -73,6 +73,24 @@ class GaugeRow:
 
 
 @dataclass(slots=True)
+class ConnectorRow:
+    """Figures of a connector over [warm-up, end].
+
+    ``fetches`` of KV from another engine ended, ``failed`` of them badly; ``offloads`` to host memory were
+    accepted and ``refused``, where the request was given back. ``mean_tokens`` and ``mean_time`` are those of
+    fetches, from their beginning to their end; NaN where there were none.
+    """
+
+    name: str
+    fetches: int
+    failed: int
+    mean_tokens: float
+    mean_time: float
+    offloads: int
+    refused: int
+
+
+@dataclass(slots=True)
 class Records:
     """Everything a finished (or stopped) run recorded."""
 
@@ -93,6 +111,7 @@ class Records:
     """The members of `vllm` stages, in the order of declaration."""
     requests: RequestTable = field(default_factory=RequestTable)
     gauges: list[GaugeRow] = field(default_factory=list)
+    connectors: list[ConnectorRow] = field(default_factory=list)
     prices: list[PriceRow] = field(default_factory=list)
     """What the steps of stages with `cost via` were made of."""
     stopped: str | None = None

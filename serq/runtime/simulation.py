@@ -300,6 +300,8 @@ class Simulation:
             stage.reset(now)
         for gauge in self._gauges:
             gauge.reset(now)
+        for link in self._deployment.links.values():
+            link.reset()
         self._deployment.pricing.reset()
 
     # --- what it leaves behind --------------------------------------------------------------------------
@@ -340,5 +342,6 @@ class Simulation:
             requests=serving.requests,
             prices=self._deployment.pricing.rows(),
             gauges=[gauge.row(now) for gauge in self._gauges],
+            connectors=[link.row() for link in self._deployment.links.values()],
             stopped=stopped,
         )

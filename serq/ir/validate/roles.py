@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from serq.ir.nodes import Vllm
+from serq.ir.nodes import Connector, Program, Vllm
 from serq.ir.validate.problem import Findings
 
 
@@ -25,3 +25,18 @@ def _needs_connector(engine: Vllm, findings: Findings) -> None:
             message = f"`{option}` means nothing without a `kv_connector`"
             help_ = "name the connector: `kv_connector NAME;`"
             findings.error("E445", message, engine, option, help=help_)
+
+
+def check_offloads(connector: Connector, program: Program, findings: Findings) -> None:
+    """Warn of room for offloads that no scheduler asks for (V-038)."""
+    engines = [stage.kind for stage in program.stages if isinstance(stage.kind, Vllm)]
+    asks = any(engine.kv_connector == connector.name and _recomputes(engine) for engine in engines)
+    if connector.offload_blocks > 0 and not asks:
+        message = "`offload_blocks` has no effect: no engine at this connector has `scheduler recompute`"
+        findings.warning("W612", message, connector, "offload_blocks")
+
+
+def _recomputes(engine: Vllm) -> bool:
+    """Whether the scheduler of ``engine`` offloads what does not fit (V-037, V-057)."""
+    given = {option.name: option.value for option in engine.scheduler_options}
+    return engine.scheduler == "recompute" or bool(given.get("recompute_scheduler_enable"))

@@ -23,7 +23,7 @@ from serq.ir.validate.executors import check_executor
 from serq.ir.validate.expressions import Expressions
 from serq.ir.validate.index import Index
 from serq.ir.validate.problem import Findings
-from serq.ir.validate.roles import check_role
+from serq.ir.validate.roles import check_offloads, check_role
 from serq.ir.validate.schedulers import check_scheduler
 
 
@@ -232,6 +232,7 @@ class Engines:
         if not connector.release_after >= 0:
             message = f"`release_after` must be at least 0, not {connector.release_after:g}"
             self._findings.error("E433", message, connector, "release_after")
+        check_offloads(connector, self._index.program, self._findings)
         target = self._index.stages.get(connector.over.name)
         if target is not None and isinstance(target.kind, Vllm | Step):
             message = f"a transfer cannot run over `{target.name}`, which is an engine"

@@ -22,7 +22,7 @@ from serq.results.run_folder.columns import TABLES, described
 from serq.results.statistics import Summary
 from serq.results.whole_files import write_whole
 from serq.runtime.pricing import OutsideRow, PriceLedger, PriceRow
-from serq.runtime.records import GaugeRow, PoolRow, StageRow
+from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, StageRow
 from serq.runtime.request_records import EngineRow, StepTable
 from serq.source import Diagnostic, read_text
 
@@ -65,6 +65,7 @@ def of_report(program: nodes.Program, part_format: str, report: Report) -> Plain
         "stages": [_row(row) for row in records.stages],
         "pools": [_row(row) for row in records.pools],
         "gauges": [_row(row) for row in records.gauges],
+        "connectors": [_row(row) for row in records.connectors],
         "engines": [_engine(figures) for figures in engine_figures(records)],
         "prices": [_price(row) for row in records.prices],
     }
@@ -186,6 +187,11 @@ def stage_rows(figures: Mapping[str, Any]) -> list[StageRow]:
 def pool_rows(figures: Mapping[str, Any]) -> list[PoolRow]:
     """The figures of all pool members."""
     return [row(PoolRow, plain) for plain in figures["pools"]]
+
+
+def connector_rows(figures: Mapping[str, Any]) -> list[ConnectorRow]:
+    """The figures of all connectors."""
+    return [row(ConnectorRow, plain) for plain in figures.get("connectors", ())]
 
 
 def gauge_rows(figures: Mapping[str, Any]) -> list[GaugeRow]:

@@ -46,6 +46,7 @@ def read_run(folder: str | Path) -> Report:
         stages=description.stage_rows(figures),
         pools=description.pool_rows(figures),
         gauges=description.gauge_rows(figures),
+        connectors=description.connector_rows(figures),
         prices=description.price_rows(figures),
     )
     engines = [description.engine(plain) for plain in figures["engines"]]

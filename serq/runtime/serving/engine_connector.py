@@ -43,7 +43,8 @@ class EngineConnector:
     """``ordered`` are the transfers that begin with the step just formed.
 
     ``on_kept`` hears of a finished request whose blocks stay, ``on_unwanted`` of one, of another engine, that
-    will not be fetched any more. ``offload_blocks`` is the room for offloads.
+    will not be fetched any more, ``on_asked`` whether an offload was accepted. ``offload_blocks`` is the room
+    for offloads.
     """
 
     def __init__(self, *, offload_blocks: int, block_size: int, produces: bool) -> None:
@@ -51,6 +52,7 @@ class EngineConnector:
         self.ordered: list[Transfer] = []
         self.on_kept: Callable[[SentRequest], None] = lambda sent: None
         self.on_unwanted: Callable[[SentRequest], None] = lambda sent: None
+        self.on_asked: Callable[[bool], None] = lambda accepted: None
         self._produces = produces
 
     def get_num_new_matched_tokens(
@@ -84,6 +86,7 @@ class EngineConnector:
     ) -> bool:
         """Offload ``request`` if there is room (V-038, V-045)."""
         accepted = self.offload.update_state_before_preempt(request, block_ids, num_computed_tokens)
+        self.on_asked(accepted)
         if accepted:
             self.ordered.append(Transfer("store", client_of(request), 0, num_computed_tokens))
         return accepted

@@ -37,6 +37,7 @@ class KVWorker:
         self._fetched: list[SentRequest] = []
         self._leases: dict[SentRequest, Ticket] = {}
         connector.on_kept = self._keep
+        connector.on_asked = link.asked_to_offload
         connector.on_unwanted = lambda sent: sent.engine.let_go(sent)
 
     # --- transfers --------------------------------------------------------------------------------------

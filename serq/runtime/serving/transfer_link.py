@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 from serq.errors import RunError
@@ -12,6 +13,7 @@ from serq.runtime.clock import Clock
 from serq.runtime.faults import checked_amount
 from serq.runtime.flows import FlowStage
 from serq.runtime.random import DrawStream
+from serq.runtime.records import ConnectorRow
 from serq.runtime.stations import Station
 
 
@@ -43,6 +45,8 @@ class TransferLink:
         self.release_after = declared.release_after
         self.clock = clock
         self._draws = draws
+        self._fetches = self._failed = self._offloads = self._refused = 0
+        self._tokens = self._time = 0.0
         self._functions = {
             option: functions.get(f"{option}_{python_name}")
             for option in ("over", "work", "latency", "fail", "late")
@@ -59,11 +63,43 @@ class TransferLink:
             message = f"connector `{self.name}`: `fail` is 0 or 1, not {failed:.10g}"
             raise RunError(message, code="guard-not-boolean")
         delay = self._amount("latency", size) + self._amount("late", size)
-        self._carry(size, delay, lambda: done(failed == 1.0))
+        begin = self.clock.now
+
+        def ended() -> None:
+            self._fetches += 1
+            self._failed += failed == 1.0
+            self._tokens += size.tokens
+            self._time += self.clock.now - begin
+            done(failed == 1.0)
+
+        self._carry(size, delay, ended)
 
     def offload(self, size: TransferSize, done: Callable[[], None]) -> None:
         """Begin a copy to or from the memory of the engine's own host, which is neither late nor fails."""
         self._carry(size, self._amount("latency", size), done)
+
+    def asked_to_offload(self, accepted: bool) -> None:
+        """Count an offload that a scheduler asked for."""
+        self._offloads += accepted
+        self._refused += not accepted
+
+    def reset(self) -> None:
+        """Forget what warm-up measured (R-B-091)."""
+        self._fetches = self._failed = self._offloads = self._refused = 0
+        self._tokens = self._time = 0.0
+
+    def row(self) -> ConnectorRow:
+        """The figures since warm-up."""
+        count = self._fetches
+        return ConnectorRow(
+            name=self.name,
+            fetches=count,
+            failed=self._failed,
+            mean_tokens=self._tokens / count if count else nan,
+            mean_time=self._time / count if count else nan,
+            offloads=self._offloads,
+            refused=self._refused,
+        )
 
     def _carry(self, size: TransferSize, delay: float, done: Callable[[], None]) -> None:
         work = self._amount("work", size)

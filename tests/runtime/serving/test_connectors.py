@@ -108,6 +108,26 @@ def test_loads_fail_by_chance_of_their_own_stream() -> None:
     assert 10 < sum(one) < 30
 
 
+def test_the_report_has_a_row_a_connector() -> None:
+    """Three prompts of 100 tokens and one of 50: 35 s of work on a wire that they share from 10 on. At 30 all
+    have had 5 s, and the short one ends; the others end at 45. What ends after the warm-up counts.
+    """
+    session = """
+        set length = serial == 0 ? 50 : 100;
+        request p on one (length, 1); request d on two (length, 3) from p via link;"""
+    program = text(session, count=4, link="fail tokens == 50;").replace(
+        "horizon 1000", "horizon 1000; warmup 20"
+    )
+    report = serq.run(serq.compile(source=program))
+    (row,) = report.connectors.to_dict("records")
+    time = approx((20 + 3 * 35) / 4)
+    expected = {"name": "link", "fetches": 4, "failed": 1, "mean_tokens": 87.5, "mean_time": time}
+    expected |= {"offloads": 0, "refused": 0}
+    assert row == expected
+    assert report.to_dict()["connectors"] == [expected]
+    assert "connector  fetches  failed  mean tokens  mean time  offloads  refused" in repr(report)
+
+
 def test_blocks_stay_until_they_are_fetched() -> None:
     """`one` keeps 7 blocks from 10 to 20, whatever it has to do; `two` has its 7 from 10 on."""
     session = f"""
@@ -202,6 +222,12 @@ def test_what_cannot_be_meant_stops_the_run(session: str, link: str, code: str) 
         records(text(session, link=link))
     assert caught.value.code == code
     assert caught.value.records is not None
+
+
+def test_room_that_nobody_asks_for_is_said() -> None:
+    program = text(FETCH, link="offload_blocks 5;")
+    assert [warning.code for warning in serq.compile(source=program).warnings] == ["W612"]
+    assert not serq.compile(source=text(FETCH, link="offload_blocks 5;", two="scheduler recompute;")).warnings
 
 
 @pytest.mark.parametrize(

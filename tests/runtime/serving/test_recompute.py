@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from serq.errors import RunError
-from serq.runtime.records import Records
+from serq.runtime.records import ConnectorRow, Records
 from tests.runtime.programs import records
 
 OPTIONS = "block_size 16; max_model_len 1000; enable_prefix_caching false; cost 10;"
@@ -89,6 +89,13 @@ def test_with_room_it_is_offloaded_and_comes_back() -> None:
 
 def test_one_block_less_refuses_it() -> None:
     assert observed(ASK + READS, link="offload_blocks 4;")["recomputed"] == [1, 0]
+
+
+@pytest.mark.parametrize(("blocks", "offloads", "refused"), [(4, 0, 1), (5, 1, 0)])
+def test_the_report_counts_them(blocks: int, offloads: int, refused: int) -> None:
+    """Two prompts of 64 tokens are fetched in 5 s each; what is offloaded moves beside that."""
+    (row,) = records(text(ASK, link=f"offload_blocks {blocks};")).connectors
+    assert row == ConnectorRow("link", 2, 0, 64.0, 5.0, offloads, refused)
 
 
 def test_room_is_given_back() -> None:
