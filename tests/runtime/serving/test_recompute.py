@@ -69,6 +69,22 @@ def test_the_gateway_starts_it_elsewhere() -> None:
     }  # fmt: skip
 
 
+def test_the_gateway_asks_a_new_pair_as_the_reference_proxy_does() -> None:
+    """V-044: prompt and outputs are prefilled again, until 205, and fetched by another decoder, until 210."""
+    session = f"""{ASK}
+        branch (recomputed(d)) {{
+            set done = generated(d);
+            request p on one (0, 1) follows d;
+            request d on three (64 + done, 20 - done) from p via link;
+            observe prompt = prompt_tokens(d); observe ready = kv_ready(d); observe end = now;
+            observe outputs = done + generated(d); observe held = kv_usage(one);
+        }}"""
+    three = f"{OPTIONS} num_gpu_blocks 99; kv_connector link; kv_role kv_consumer;"
+    program = text(session).replace("stage spare", f"stage three : vllm {{ {three} }} stage spare")
+    found = {name: series.values for name, series in records(program).series.items()}
+    assert found == {"prompt": [81], "ready": [210], "end": [240], "outputs": [20], "held": [0]}
+
+
 def test_what_a_shortage_gives_back_is_free_at_once() -> None:
     """At 190 the other request has six blocks, and nothing is held of the one that was given back."""
     session = f"branch (serial == 0) {{ {ASK} end; }} {ASK}"
