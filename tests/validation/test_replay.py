@@ -17,7 +17,7 @@ from serq.validation.reading import read_run
 from serq.validation.replay import PredictedRequest, Prediction
 from serq.validation.setup import set_up
 from serq.validation.validate import predict
-from tests.kernels.measured.tiny_tables import EXPERTS_CONFIG
+from tests.kernels.measured.tiny_tables import EXPERTS_CONFIG, SKEW, SKEW_META, write_tables
 from tests.validation.runs import META, request, write_model, write_run
 
 DENSE, SEQUENCE, PREFILL, DECODE = 431, 23, 1000, 100
@@ -28,9 +28,11 @@ def replayed(
     *requests: dict[str, Any],
     config: dict[str, Any] | None = None,
     meta: dict[str, Any] | None = META,
+    files: dict[str, str] | None = None,
     **given: Any,
 ) -> Prediction:
     tables, needed = write_model(folder, config)
+    write_tables(tables, files)
     run = read_run(write_run(folder / "run", requests, meta))
     return predict(run, set_up(run, tables, needed | given))
 
@@ -106,14 +108,21 @@ def test_engines_in_lock_step(tmp_path: Path) -> None:
 
 
 def test_the_front_end_counts_a_waiting_request_as_four_running_ones(tmp_path: Path) -> None:
-    # One runs in each engine; the third, sent to 0, waits there for a step to end, so the fourth goes to 1.
-    # By the fifth both of them run: two in each engine, and 0 is the first of equals. While it waits 0 counts
-    # 4 + 2, more than 2 in engine 1.
-    sent = [request(16, 40, arrival=at) for at in (0, 1e-4, 2e-4, 3e-4, 35e-3, 35.1e-3)]
+    """Each is sent when those before it run. The fourth ends after the fifth; the last two come in one step.
+
+    Engine 0 runs three then, engine 1 one: the sixth goes to 1, where it waits, and 4 + 1 are more than 3.
+    """
+    sent = [request(16, 60 if n == 3 else 2000, arrival=0.04 * n) for n in range(5)]
+    sent += [request(16, 1, arrival=0.24), request(16, 1, arrival=0.24001)]
     prediction = replayed(tmp_path, *sent, data_parallel_size=2)
-    assert [request.rank for request in prediction.requests] == [0, 1, 0, 1, 0, 1]
-    # Engines of a dense model do not wait for each other.
-    assert prediction.requests[1].first - prediction.requests[0].first == pytest.approx(1e-4)
+    assert [request.rank for request in prediction.requests] == [0, 1, 0, 1, 0, 1, 0]
+    assert prediction.requests[5].queued > prediction.requests[6].arrival
+
+
+def test_engines_of_a_dense_model_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    prediction = replayed(tmp_path, request(16, 4), request(16, 4, arrival=1e-4), data_parallel_size=2)
+    assert [request.rank for request in prediction.requests] == [0, 1]
+    assert prediction.requests[1].last - prediction.requests[0].last == pytest.approx(1e-4)
 
 
 def test_a_request_that_no_engine_could_hold(tmp_path: Path) -> None:
@@ -136,6 +145,10 @@ def test_decodes_in_bulk_come_to_the_same_as_the_walk(
     (tmp_path / "prefixes.csv").write_text("request,earlier,tokens\n4,0,16\n7,2,16\n9,4,32\n")
     sent = [request(20 + 7 * n % 40, 5 + 11 * n % 37, arrival=3e-3 * n) for n in range(14)]
     options: dict[str, Any] = {
+        "files": {
+            "meta.yaml": "tp_degrees: [1]\n" + SKEW_META.format(enabled="true"),
+            "tp1/skew_fit.csv": SKEW,
+        },
         "num_gpu_blocks": 14,
         "prefixes": tmp_path / "prefixes.csv",
         "async_scheduling": asynchronous,
