@@ -15,6 +15,7 @@ from serq.ir.validate import require_horizon, validate
 from serq.ir.walk import descendants
 from serq.profiling import Profile
 from serq.results import Report
+from serq.runtime.records import Records
 from serq.runtime.trace import Trace, TraceSource, open_trace, read_trace
 from serq.source import Diagnostic, Place, SourceFile, SourceMap, read_text
 
@@ -51,6 +52,10 @@ class Program:
     def from_json(cls, text: str | bytes) -> Program:
         """The program of an IR file; needs no parser. Raises CompileError for what is not a legal one."""
         return _decode(text.encode() if isinstance(text, str) else text, {})
+
+    def report(self, records: Records) -> Report:
+        """The report of a run of this program, which answers what the program asks."""
+        return Report(records, self.warnings, self.ir, self.source_map)
 
     def read_trace(self) -> Trace | None:
         """The trace that the program replays, None where it replays none. Raises DataError."""
@@ -116,7 +121,6 @@ def run(
         trace = program.open_trace()
     with profile.phase("compile"):
         model_of(program.ir)
-    report = Report if out is None else out.finish
     try:
         with profile.phase("run"):
             records = simulate(
@@ -130,10 +134,17 @@ def run(
             )
     except RunError as error:
         if error.records is not None:
-            error.report = report(error.records, program.warnings)
+            error.report = _report(program, error.records, out)
         raise
     with profile.phase("report"):
-        return report(records, program.warnings)
+        return _report(program, records, out)
+
+
+def _report(program: Program, records: Records, out: RunWriter | None) -> Report:
+    """The report of a run, which ``out`` keeps in its folder."""
+    if out is None:
+        return program.report(records)
+    return out.finish(records, program.warnings, program.source_map)
 
 
 def open_run_folder(

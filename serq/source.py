@@ -240,6 +240,8 @@ class SourceMap:
 
     source: SourceFile
     statements: dict[int, Place]
+    expectations: tuple[Place, ...] = ()
+    """Where each expectation of the program stands, in their order."""
 
     def locate(self, statement: int) -> Place | None:
         """The place of statement ``statement``, None for one that no text wrote."""

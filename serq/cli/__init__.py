@@ -15,6 +15,7 @@ from serq.cli.memory import memory
 from serq.cli.pictures import plot, timeline
 from serq.cli.run import run
 from serq.cli.sweep import sweep
+from serq.cli.test import test
 from serq.cli.trace import trace
 from serq.cli.validate import validate
 from serq.cli.vllm_args import vllm_args
@@ -33,6 +34,7 @@ COMMANDS = (
     plot,
     timeline,
     draw,
+    test,
     check,
     ir,
     fmt,

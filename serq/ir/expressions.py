@@ -76,6 +76,9 @@ RequestMetric = Literal[
     "stopped", "aborted", "failed", "recomputed", "rejected",
 ]  # fmt: skip
 
+ReportRow = Literal["run", "observation", "gauge", "stage", "pool", "engine"]
+"""The kinds of rows of a report; ``serq.ir.figures`` lists what each has."""
+
 ENGINE_FUNCTIONS: Final = frozenset({"waiting", "running", "kv_usage"})
 """Functions of `vllm` stages, which the base language does not have."""
 
@@ -180,6 +183,15 @@ class Reusable(Node, frozen=True, tag="reusable"):
     handle: str
 
 
+class ReportRead(Node, frozen=True, tag="report_read"):
+    """A figure of the finished run, in an `expect`: ``field`` of the row of ``name``, or of the whole run."""
+
+    field: str
+    row: ReportRow = "run"
+    name: str = ""
+    index: Expr | None = None
+
+
 class Aggregate(Node, frozen=True, tag="aggregate"):
     """`max|min|sum variable in count (body)` over variable = 0 .. count-1."""
 
@@ -203,5 +215,6 @@ Expr = (
     | StageRead
     | RequestRead
     | Reusable
+    | ReportRead
     | Aggregate
 )

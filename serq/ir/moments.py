@@ -48,6 +48,7 @@ class Moment(Enum):
     CONNECTOR = Rights("a connector", attributes=False, hidden=False)
     GAUGE = Rights("a gauge", attributes=False, hidden=False, draws=False)
     GAP = Rights("the gap of a renewal process", attributes=False, hidden=False, live=False)
+    EXPECT = Rights("an expectation", attributes=False, hidden=False, draws=False, live=False)
 
     @property
     def rights(self) -> Rights:

@@ -21,6 +21,7 @@ from typing import Literal
 
 import msgspec
 
+from serq.ir.expectations import AnyExpectation, Objective
 from serq.ir.expressions import (
     Aggregate,
     Attribute,
@@ -375,6 +376,8 @@ class Program(Node, frozen=True, tag="serq"):
     connectors: tuple[Connector, ...] = ()
     gauges: tuple[Gauge, ...] = ()
     executors: tuple[Executor, ...] = ()
+    objectives: tuple[Objective, ...] = ()
+    expectations: tuple[AnyExpectation, ...] = ()
 
 
 def with_settings(program: Program, settings: Mapping[str, float]) -> Program:

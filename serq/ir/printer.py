@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from serq.ir.chains import arms, operations
+from serq.ir.expectations import AnyExpectation, Expectation, ExpectedSamples, Objective
+from serq.ir.expressions import ReportRead
 from serq.ir.nodes import (
     Aggregate,
     AnyStatement,
@@ -65,6 +67,31 @@ def reference(node: PoolRef | StageRef) -> str:
     return node.name if node.index is None else f"{node.name}[{expression(node.index)}]"
 
 
+def figure(node: ReportRead) -> str:
+    """A figure of the report: ``ended``, ``mean(ttft)`` or ``throughput(npu[1])``."""
+    if node.row == "run":
+        return node.field
+    index = "" if node.index is None else f"[{expression(node.index)}]"
+    return f"{node.field}({node.name}{index})"
+
+
+def expectation(node: AnyExpectation) -> str:
+    """What an expectation says."""
+    match node:
+        case ExpectedSamples():
+            samples = ", ".join(number(sample) for sample in node.samples)
+            return f"expect {node.comparison}({node.series}) == [{samples}]"
+        case Expectation():
+            within = "" if node.tolerance is None else f" within {expression(node.tolerance)}"
+            return f"expect {expression(node.condition)}{within}"
+
+
+def objective(node: Objective) -> str:
+    """What an objective says, but for the word `slo`."""
+    about = "" if node.label is None else f" for class {number(node.label)}"
+    return f"{node.metric} {node.statistic} {node.comparison} {number(node.limit)}{about}"
+
+
 def _expression(node: Expr) -> tuple[str, int]:
     """The text of a node and how tightly it binds."""
     match node:
@@ -84,15 +111,17 @@ def _expression(node: Expr) -> tuple[str, int]:
             return f"{node.function}({_list(node.arguments)})", 8
         case Draw():
             return f"~{node.distribution}({_list(node.arguments)})", 8
-        case PoolRead() | StageRead() | RequestRead() | Reusable():
+        case PoolRead() | StageRead() | RequestRead() | Reusable() | ReportRead():
             return _read(node), 8
         case Aggregate():
             count = _at_least(node.count, 8)
             return f"{node.operator} {node.variable} in {count} ({expression(node.body)})", 8
 
 
-def _read(node: PoolRead | StageRead | RequestRead | Reusable) -> str:
+def _read(node: PoolRead | StageRead | RequestRead | Reusable | ReportRead) -> str:
     match node:
+        case ReportRead():
+            return figure(node)
         case PoolRead():
             return f"{node.function}({reference(node.pool)})"
         case StageRead():

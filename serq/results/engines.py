@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import ceil, isnan, nan
-from typing import Final
+from math import isnan, nan
 
-from serq.results.statistics import mean
+from serq.results import metrics
+from serq.results.metrics import RAN_TO_THEIR_END
+from serq.results.statistics import mean, quantile
 from serq.runtime.records import Records
-from serq.runtime.request_records import FINISH_REASONS, EngineRow, RequestTable
-
-RAN_TO_THEIR_END: Final = ("stop", "length", "repetition")
-"""Finish reasons of requests that latencies are measured on."""
-_REASONS: Final = frozenset(map(FINISH_REASONS.index, RAN_TO_THEIR_END))
+from serq.runtime.request_records import EngineRow, RequestTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +24,10 @@ class Latency:
     @classmethod
     def of(cls, times: Sequence[float]) -> Latency:
         """The figures of ``times``; NaN where there are none, and those that are NaN left out."""
-        ordered = sorted(time for time in times if not isnan(time))
-        if not ordered:
+        known = [time for time in times if not isnan(time)]
+        if not known:
             return cls(nan, nan, nan)
-        return cls(mean(ordered), *(ordered[ceil(share * len(ordered)) - 1] for share in (0.5, 0.99)))
+        return cls(mean(known), quantile(known, (50, 100)), quantile(known, (99, 100)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +59,16 @@ def engine_figures(records: Records) -> list[EngineFigures]:
         return table.figures(records)
     places: list[list[int]] = [[] for _ in records.engines]
     for place, (engine, reason) in enumerate(zip(table.engine, table.finish_reason, strict=True)):
-        if reason in _REASONS and table.finish[place] >= records.warmup:
+        if reason in RAN_TO_THEIR_END and table.finish[place] >= records.warmup:
             places[engine].append(place)
     return [_figures(row, table, mine) for row, mine in zip(records.engines, places, strict=True)]
 
 
 def _figures(row: EngineRow, table: RequestTable, places: list[int]) -> EngineFigures:
-    sent, first, last, generated = table.sent, table.first_token, table.last_token, table.generated
     return EngineFigures(
         row=row,
         requests=len(places),
-        ttft=Latency.of([first[i] - sent[i] for i in places]),
-        tpot=Latency.of([(last[i] - first[i]) / (generated[i] - 1) for i in places if generated[i] > 1]),
-        e2e=Latency.of([last[i] - sent[i] for i in places]),
+        ttft=Latency.of([metrics.ttft(table, place) for place in places]),
+        tpot=Latency.of([metrics.tpot(table, place) for place in places]),
+        e2e=Latency.of([metrics.e2e(table, place) for place in places]),
     )

@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from serq.results.engines import EngineFigures, Latency
+from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
 from serq.results.step_layouts import LaidStep, lay_out
 from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, Series, StageRow
@@ -53,6 +54,16 @@ def connector_frame(rows: Sequence[ConnectorRow]) -> DataFrame:
 def gauge_frame(rows: Sequence[GaugeRow]) -> DataFrame:
     """One row a gauge, in declaration order."""
     return _frame(GaugeRow, rows)
+
+
+def objective_frame(rows: Sequence[ObjectiveRow]) -> DataFrame:
+    """One row an `slo`, in the order of the program."""
+    return _frame(ObjectiveRow, rows)
+
+
+def goodput_frame(rows: Sequence[GoodputRow]) -> DataFrame:
+    """Goodput of all requests, then of each class."""
+    return _frame(GoodputRow, rows)
 
 
 def engine_frame(engines: Sequence[EngineFigures]) -> DataFrame:
@@ -108,6 +119,7 @@ def request_frame(records: Records) -> DataFrame:
         "cached_tokens": table.cached_tokens,
         "fetched_tokens": table.fetched_tokens,
         "generated": table.generated,
+        "deliveries": table.deliveries,
         "preemptions": table.preemptions,
         "finish_reason": [FINISH_REASONS[place] for place in table.finish_reason],
         "first_step": table.first_step,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from serq.results.answers import Answers
 from serq.results.statistics import Summary
 from serq.results.tables import Table, notes, report_tables
 from serq.results.text import headline
@@ -12,19 +13,22 @@ from serq.runtime.records import Records
 from serq.source import Diagnostic
 
 
-def as_html(records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]) -> str:
-    """The same tables, notes and warnings as the text form."""
-    return "<div>" + "".join(_parts(records, summaries, warnings)) + "</div>"
+def as_html(
+    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic], answers: Answers
+) -> str:
+    """The same tables, notes, warnings and outcomes as the text form."""
+    return "<div>" + "".join(_parts(records, summaries, warnings, answers)) + "</div>"
 
 
 def _parts(
-    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]
+    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic], answers: Answers
 ) -> Iterator[str]:
     yield f"<p>{escape(headline(records))}</p>"
-    for table in report_tables(records, summaries):
+    for table in report_tables(records, summaries, answers):
         yield _table(table)
     remarks = [escape(f"note: {note}") for note in notes(summaries, records.pools)]
     remarks += [f"<pre>{escape(warning.render())}</pre>" for warning in warnings]
+    remarks += [f"<pre>{escape(remark)}</pre>" for remark in answers.remarks()]
     if records.stopped is not None:
         remarks.append(f"<strong>{escape(f'stopped: {records.stopped}')}</strong>")
     if remarks:

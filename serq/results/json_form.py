@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Final
 
+from serq.results.answers import Answers
 from serq.results.engines import EngineFigures, Latency, engine_figures
+from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
 from serq.runtime.pricing import PriceRow
 from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, StageRow
@@ -35,7 +37,23 @@ ENGINE_FIELDS: Final = (
 )
 LATENCY_FIELDS: Final = ("mean", "p50", "p99")
 
-Row = Records | Summary | StageRow | PoolRow | EngineRow | Latency | GaugeRow | ConnectorRow
+OBJECTIVE_FIELDS: Final = (
+    *("objective", "requests", "undecided", "measured", "within", "low", "high", "met"),
+)
+GOODPUT_FIELDS: Final = ("about", "good", "per_second", "share", "low", "high")
+
+Row = (
+    Records
+    | Summary
+    | StageRow
+    | PoolRow
+    | EngineRow
+    | Latency
+    | GaugeRow
+    | ConnectorRow
+    | ObjectiveRow
+    | GoodputRow
+)
 
 _LARGEST_PLAIN_INTEGER: Final = 10**21
 
@@ -49,8 +67,11 @@ def plain(value: Plain) -> Plain:
     return int(value) if value.is_integer() and abs(value) < _LARGEST_PLAIN_INTEGER else value
 
 
-def as_dict(records: Records, summaries: Mapping[str, Summary]) -> dict[str, Any]:
-    """The report as plain data; a run that was stopped says so under ``stopped``."""
+def as_dict(records: Records, summaries: Mapping[str, Summary], answers: Answers) -> dict[str, Any]:
+    """The report as plain data; a run that was stopped says so under ``stopped``.
+
+    ``objectives``, ``goodput`` and ``expectations`` are there where the program has any.
+    """
     out: dict[str, Any] = _fields(records, RUN_FIELDS)
     out["observes"] = {name: _fields(summary, SUMMARY_FIELDS) for name, summary in summaries.items()}
     out["stages"] = [_fields(row, STAGE_FIELDS) for row in records.stages]
@@ -63,6 +84,11 @@ def as_dict(records: Records, summaries: Mapping[str, Summary]) -> dict[str, Any
         out["engines"] = [_engine(figures) for figures in engine_figures(records)]
     if records.prices:
         out["prices"] = [_price(row) for row in records.prices]
+    if answers.objectives:
+        out["objectives"] = [_fields(row, OBJECTIVE_FIELDS) for row in answers.objectives]
+        out["goodput"] = [_fields(row, GOODPUT_FIELDS) for row in answers.goodput]
+    if answers.expectations:
+        out["expectations"] = [outcome.to_json() for outcome in answers.expectations]
     if records.stopped is not None:
         out["stopped"] = records.stopped
     return out
@@ -94,9 +120,10 @@ def _price(row: PriceRow) -> dict[str, Any]:
     }
 
 
-def as_json(records: Records, summaries: Mapping[str, Summary]) -> str:
+def as_json(records: Records, summaries: Mapping[str, Summary], answers: Answers) -> str:
     """The report as one line of JSON."""
-    return json.dumps(as_dict(records, summaries), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    plain_data = as_dict(records, summaries, answers)
+    return json.dumps(plain_data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def _fields(row: Row, names: tuple[str, ...]) -> dict[str, Plain]:

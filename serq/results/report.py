@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from serq.errors import UsageError
+from serq.ir import nodes
 from serq.results import dump, frames, html, json_form, text
+from serq.results.answers import Answers, answer
 from serq.results.engines import engine_figures
 from serq.results.statistics import Summary, summarize
 from serq.results.step_listing import step_tables
 from serq.runtime.records import Records
-from serq.source import Diagnostic
+from serq.source import Diagnostic, SourceMap
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,9 +25,20 @@ if TYPE_CHECKING:
 class Report:
     """Everything a run recorded, as figures and tables. Printing it shows the whole of it."""
 
-    def __init__(self, records: Records, warnings: Sequence[Diagnostic] = ()) -> None:
-        """``warnings`` are those of compiling the program; the records bring those of the run."""
+    def __init__(
+        self,
+        records: Records,
+        warnings: Sequence[Diagnostic] = (),
+        program: nodes.Program | None = None,
+        source_map: SourceMap | None = None,
+    ) -> None:
+        """``warnings`` are those of compiling the program; the records bring those of the run.
+
+        ``program`` and where its text stands say what the program asks of its run (`slo`, `expect`).
+        """
         self.records = records
+        self._program = program
+        self._source_map = source_map
         self.warnings: Final = (*warnings, *records.warnings)
         """What was accepted, but deserves a look."""
 
@@ -93,6 +106,23 @@ class Report:
             raise UsageError("this run did not keep its steps, or has no vllm stage: run it with steps=True")
         return text.tables_text(step_tables(self.records.engines, first, last, stage))
 
+    @cached_property
+    def answers(self) -> Answers:
+        """What the run answers to the objectives and expectations of the program."""
+        if self._program is None:
+            return Answers()
+        return answer(self._program, self._source_map, self.records, self.observations)
+
+    @cached_property
+    def objectives(self) -> DataFrame:
+        """One row an `slo`: the statistic, the share within the limit with its 95 % interval, met or not."""
+        return frames.objective_frame(self.answers.objectives)
+
+    @cached_property
+    def goodput(self) -> DataFrame:
+        """Requests within all limits of their class: of all requests, then of each class."""
+        return frames.goodput_frame(self.answers.goodput)
+
     @property
     def stopped(self) -> str | None:
         """Why the run ended before its end; None: it finished."""
@@ -100,21 +130,21 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, in the shape of :meth:`to_json`."""
-        return json_form.as_dict(self.records, self.observations)
+        return json_form.as_dict(self.records, self.observations, self.answers)
 
     def to_json(self) -> str:
         """The report as one line of JSON (R-B-118): null for what is not finite."""
-        return json_form.as_json(self.records, self.observations)
+        return json_form.as_json(self.records, self.observations, self.answers)
 
     def dump(self, folder: str | Path) -> list[Path]:
         """Write every sample to ``folder``, one CSV file an observation. Raises DataError (R-B-119)."""
         return dump.dump_series(folder, self.records.series)
 
     def __repr__(self) -> str:
-        return text.as_text(self.records, self.observations, self.warnings)
+        return text.as_text(self.records, self.observations, self.warnings, self.answers)
 
     def _repr_html_(self) -> str:
-        return html.as_html(self.records, self.observations, self.warnings)
+        return html.as_html(self.records, self.observations, self.warnings, self.answers)
 
     def _unknown(self, name: str) -> str:
         known = list(self.records.series)

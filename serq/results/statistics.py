@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, fsum, inf, isnan, nan, sqrt
+from math import fsum, inf, isnan, nan, sqrt
 from typing import Final, Protocol
 
 BATCHES: Final = 20
@@ -80,7 +80,7 @@ def summarize_samples(values: OrderedSamples) -> Summary:
     count = len(values)
     if not count:
         return Summary(0, nan, inf, nan, nan, nan, nan)
-    p99, smallest, largest = values.at_ranks([ceil(0.99 * count) - 1, 0, count - 1])
+    p99, smallest, largest = values.at_ranks([rank((99, 100), count), 0, count - 1])
     return Summary(
         count=count,
         mean=mean(values),
@@ -90,6 +90,42 @@ def summarize_samples(values: OrderedSamples) -> Summary:
         smallest=smallest,
         largest=largest,
     )
+
+
+def quantile(values: Sequence[float], share: tuple[int, int]) -> float:
+    """The smallest sample that at least ``share`` of all stay within; NaN where there are none (R-B-117).
+
+    ``share`` is a fraction, so that 55 % of 100 samples are 55 and not 55.00000000000001. NaN counts as
+    largest.
+    """
+    return InMemory(values).at_ranks([rank(share, len(values))])[0] if values else nan
+
+
+def rank(share: tuple[int, int], count: int) -> int:
+    """The place, from 0, of a quantile among ``count`` samples in order."""
+    return max(1, -(-share[0] * count // share[1])) - 1
+
+
+def share_interval(within: Sequence[bool]) -> tuple[float, float]:
+    """The 95 % interval of the share of samples that are true, which are in recording order.
+
+    Wilson's interval for as many independent samples as these are worth: 20 batch means (as in R-B-115) say
+    how much more the share varies than it would for independent ones. NaN below 40 samples.
+    """
+    size = len(within) // BATCHES
+    if size < 2:
+        return nan, nan
+    share = sum(within) / len(within)
+    means = [sum(within[start : start + size]) / size for start in range(0, size * BATCHES, size)]
+    if share in (0.0, 1.0):
+        worth = float(len(within))
+    else:
+        independent = share * (1 - share) / size
+        worth = len(within) / max(1.0, _variance(means, mean(means)) / independent)
+    spread = STUDENT_T * STUDENT_T / worth
+    centre = (share + spread / 2) / (1 + spread)
+    half = sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def mean(values: Samples) -> float:

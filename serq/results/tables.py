@@ -8,7 +8,9 @@ from math import isfinite
 from typing import Any, Final
 
 from serq.kernels.executor import Evidence
+from serq.results.answers import Answers
 from serq.results.engines import EngineFigures, engine_figures
+from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
 from serq.results.step_layouts import state_shares
 from serq.runtime.pricing import PriceLedger, PriceRow
@@ -35,10 +37,12 @@ def figure(value: float | int) -> str:
     return f"{value:.6g}" if isfinite(value) else "-"
 
 
-def report_tables(records: Records, summaries: Mapping[str, Summary]) -> list[Table]:
+def report_tables(records: Records, summaries: Mapping[str, Summary], answers: Answers) -> list[Table]:
     """The tables of a report that have rows, in the order in which they are shown."""
     engines = engine_figures(records)
     tables = (
+        objective_table(answers.objectives),
+        goodput_table(answers.goodput),
         observation_table(summaries),
         gauge_table(records.gauges),
         connector_table(records.connectors),
@@ -104,6 +108,21 @@ _POOL_INCIDENTS: Final = {
     "stuck": "stuck",
 }
 """Columns that are shown only where something of the kind happened."""
+
+
+def objective_table(rows: Sequence[ObjectiveRow]) -> Table:
+    """One row an `slo`."""
+    columns = ("measured", "within", "low", "high", "requests", "undecided")
+    headings = ("slo", "measured", "share within", "95 % from", "to", "requests", "undecided", "met")
+    met = {True: "yes", False: "no", None: "-"}
+    return Table(headings, tuple((row.objective, *_figures(row, columns), met[row.met]) for row in rows))
+
+
+def goodput_table(rows: Sequence[GoodputRow]) -> Table:
+    """Requests within all limits of their class: of all requests, then of each class."""
+    columns = ("good", "per_second", "share", "low", "high")
+    headings = ("goodput", "requests", "per second", "share", "95 % from", "to")
+    return Table(headings, tuple((row.about, *_figures(row, columns)) for row in rows))
 
 
 def gauge_table(gauges: Sequence[GaugeRow]) -> Table:

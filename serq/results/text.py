@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from serq.results.answers import Answers
 from serq.results.statistics import Summary
 from serq.results.tables import Table, figure, notes, report_tables
 from serq.runtime.records import Records
@@ -21,9 +22,11 @@ def headline(records: Records) -> str:
     )
 
 
-def as_text(records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]) -> str:
-    """The whole report: headline, tables, notes, warnings."""
-    return "\n".join(_lines(records, summaries, warnings))
+def as_text(
+    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic], answers: Answers
+) -> str:
+    """The whole report: headline, tables, notes, warnings, outcomes of expectations."""
+    return "\n".join(_lines(records, summaries, warnings, answers))
 
 
 def tables_text(tables: Iterable[Table]) -> str:
@@ -32,14 +35,15 @@ def tables_text(tables: Iterable[Table]) -> str:
 
 
 def _lines(
-    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic]
+    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic], answers: Answers
 ) -> Iterator[str]:
     yield headline(records)
-    for table in report_tables(records, summaries):
+    for table in report_tables(records, summaries, answers):
         yield ""
         yield from aligned(table)
     remarks = [f"note: {note}" for note in notes(summaries, records.pools)]
     remarks += [warning.render() for warning in warnings]
+    remarks += answers.remarks()
     if records.stopped is not None:
         remarks.append(f"stopped: {records.stopped}")
     if remarks:

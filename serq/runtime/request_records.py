@@ -56,6 +56,8 @@ class RequestTable:
     fetched_tokens: array[int] = field(default_factory=_integers)
     """Those fetched from another engine; a load that failed is counted, too."""
     generated: array[int] = field(default_factory=_integers)
+    deliveries: array[int] = field(default_factory=_integers)
+    """Steps that brought tokens."""
     preemptions: array[int] = field(default_factory=_integers)
     finish_reason: array[int] = field(default_factory=_integers)
     """A place in :data:`FINISH_REASONS`."""
@@ -88,6 +90,7 @@ class RequestTable:
             (self.cached_tokens, 0),
             (self.fetched_tokens, 0),
             (self.generated, 0),
+            (self.deliveries, 0),
             (self.preemptions, 0),
             (self.finish_reason, 0),
             (self.first_step, -1),

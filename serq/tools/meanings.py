@@ -55,6 +55,8 @@ FUNCTION_MEANINGS: Final = {
     "last_token": "last_token(h): when its last token came",
     "prompt_tokens": "prompt_tokens(h): tokens of its prompt",
     "cached_tokens": "cached_tokens(h): prompt tokens that were cached when it was admitted",
+    "kv_ready": "kv_ready(h): when KV that was fetched for it was there",
+    "fetched_tokens": "fetched_tokens(h): prompt tokens whose KV was fetched over a connector",
     "generated": "generated(h): output tokens so far",
     "preempted": "preempted(h): how often it was preempted",
     "stopped": "stopped(h): 1 if it ended by a stop token",

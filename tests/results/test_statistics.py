@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from serq.results.statistics import summarize
+from serq.results.statistics import quantile, share_interval, summarize
 from tests.conformance.recordings import recordings
 
 
@@ -79,3 +79,31 @@ def assert_equal(got: float, recorded: Any) -> None:
         assert not np.isfinite(got)
     else:
         assert got == pytest.approx(recorded, rel=1e-9, abs=1e-12)
+
+
+def test_quantiles_are_exact_where_floating_point_is_not() -> None:
+    """0.55 * 100 is 55.00000000000001: the 55th of 100 samples, not the 56th."""
+    samples = [float(number) for number in range(100, 0, -1)]
+    assert quantile(samples, (55, 100)) == 55 and quantile(samples, (99, 100)) == 99
+    assert quantile(samples, (999, 1000)) == 100 and quantile([3.0], (50, 100)) == 3
+    assert isnan(quantile([], (50, 100)))
+    assert quantile([1.0, nan, 2.0], (50, 100)) == 2 and isnan(quantile([1.0, nan, 2.0], (99, 100)))
+
+
+def test_the_interval_of_a_share_of_independent_samples_is_wilsons() -> None:
+    """Alternating samples have batch means without any spread: they count as independent, and no more."""
+    low, high = share_interval([True, False] * 200)
+    z = 2.093
+    centre, half = 0.5, z * sqrt(0.25 / 400 + z * z / (4 * 400**2)) / (1 + z * z / 400)
+    assert (low, high) == (pytest.approx(centre - half), pytest.approx(centre + half))
+    low, high = share_interval([True] * 400)
+    assert (low, high) == (pytest.approx(1 / (1 + z * z / 400)), 1.0)
+    assert all(map(isnan, share_interval([True] * 39)))
+
+
+def test_samples_that_come_in_runs_are_worth_less() -> None:
+    """20 batches that are all true or all false are worth 20 samples (19 for the variance's n - 1)."""
+    low, high = share_interval(([True] * 20 + [False] * 20) * 10)
+    worth, z = 400 / (20 / 19 * 0.25 / (0.25 / 20)), 2.093
+    half = z * sqrt(0.25 / worth + z * z / (4 * worth**2)) / (1 + z * z / worth)
+    assert (low, high) == (pytest.approx(0.5 - half), pytest.approx(0.5 + half))

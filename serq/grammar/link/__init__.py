@@ -17,11 +17,13 @@ from serq.grammar.link.connectors import Connectors
 from serq.grammar.link.context import Context, GivenUpError
 from serq.grammar.link.declare import Declared, declare
 from serq.grammar.link.executors import Executors
+from serq.grammar.link.expectations import Expectations
 from serq.grammar.link.expressions import Expressions
 from serq.grammar.link.files import Loader, read
 from serq.grammar.link.sections import Sections
 from serq.grammar.link.statements import Statements
 from serq.ir import nodes as ir
+from serq.ir.expectations import AnyExpectation, Objective
 from serq.ir.validate import validate
 from serq.source import Diagnostic, Place, SourceFile, SourceMap
 
@@ -71,7 +73,9 @@ def link_program(
         pass
     if context.diagnostics:
         raise CompileError(_in_order(context.diagnostics))
-    places = SourceMap(source, context.statement_places())
+    asked = (context.origin(expectation, "") for expectation in program.expectations)
+    expected = tuple(origin.place for origin in asked if origin is not None)
+    places = SourceMap(source, context.statement_places(), expected)
     executors = {e.name: found.place for e in program.executors if (found := context.origin(e, ""))}
     return Linked(program, places, tuple(_in_order(context.warnings)), executors)
 
@@ -100,14 +104,13 @@ def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | floa
     for executor in declared.executors:
         with context.attempt():
             executors.append(priced.executor(executor))
-    for item in declared.not_modelled:
-        beside.not_modelled(item)
     statements = Statements(context, expressions)
     context.begin_section()
     init, turn = _block(context, statements, declared, "init"), _block(context, statements, declared, "turn")
     context.begin_section()
     session = _block(context, statements, declared, "session")
     context.position = context.defs_above = len(items)
+    objectives, expectations = _asked(context, declared, gauges)
     workload = (
         ir.Workload() if declared.workload is None else sections.workload(declared.workload, init, turn)
     )
@@ -122,7 +125,26 @@ def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | floa
         tuple(connectors),
         tuple(gauges),
         tuple(executors),
+        objectives,
+        expectations,
     )
+
+
+def _asked(
+    context: Context, declared: Declared, gauges: list[ir.Gauge]
+) -> tuple[tuple[Objective, ...], tuple[AnyExpectation, ...]]:
+    """What the program asks of its run."""
+    if not declared.objectives and not declared.expectations:
+        return (), ()
+    asked = Expectations(context, [section for _, section in declared.sections.values()], gauges)
+    objectives, expectations = [], []
+    for objective in declared.objectives:
+        with context.attempt():
+            objectives.append(asked.objective(objective))
+    for expectation in declared.expectations:
+        with context.attempt():
+            expectations.append(asked.expectation(expectation))
+    return tuple(objectives), tuple(expectations)
 
 
 def _block(context: Context, statements: Statements, declared: Declared, word: str) -> ir.Block:

@@ -1,17 +1,16 @@
-"""Connectors and gauges, and the declarations that are read and not checked yet."""
+"""Connectors and gauges."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from serq.grammar import ast
-from serq.grammar.link.context import Context, Origin, UnlinkableError
+from serq.grammar.link.context import Context, UnlinkableError
 from serq.grammar.link.expressions import GLOBAL, Expressions, as_reference
 from serq.grammar.link.settings import Settings
 from serq.ir import nodes as ir
 from serq.ir.engine_options import CONNECTOR_OPTIONS, EngineOption
 from serq.ir.moments import Moment
-from serq.source import Diagnostic
 
 _NUMBERS = {
     "offload_blocks": EngineOption(
@@ -74,9 +73,3 @@ class Connectors:
         gauge = ir.Gauge(node.name.text, self._expressions.link(node.value))
         return self._context.mark(gauge, node.name.place)
 
-    def not_modelled(self, node: ast.Objective | ast.Expectation) -> None:
-        """Say of a declaration of the language that nothing asks it yet."""
-        what = "slo" if isinstance(node, ast.Objective) else "expect"
-        message = f"`{what}` is read and not checked yet: this line has no effect"
-        warning = Diagnostic("W607", message, severity="warning")
-        self._context.report(warning, Origin(node.place))

@@ -34,8 +34,8 @@ class Declared:
     connectors: list[ast.Unit] = field(default_factory=list)
     executors: list[ast.Unit] = field(default_factory=list)
     gauges: list[ast.Gauge] = field(default_factory=list)
-    not_modelled: list[ast.Objective | ast.Expectation] = field(default_factory=list)
-    """Objectives and expectations, which nothing asks yet."""
+    objectives: list[ast.Objective] = field(default_factory=list)
+    expectations: list[ast.Expectation] = field(default_factory=list)
 
 
 def declare(
@@ -83,17 +83,19 @@ def _enter(context: Context, declared: Declared, position: int, item: ast.Item) 
             if any(gauge.name.text == item.name.text for gauge in declared.gauges):
                 context.error("E219", f"gauge `{item.name.text}` is declared twice", item.name.place)
             declared.gauges.append(item)
-        case ast.Objective() | ast.Expectation():
-            declared.not_modelled.append(item)
         case _:
             _enter_part(context, declared, position, item)
 
 
 def _enter_part(context: Context, declared: Declared, position: int, item: ast.Item) -> None:
-    """The parts of a program that stand once."""
+    """The parts of a program without a name."""
     match item:
         case ast.RunSettings():
             declared.run.append(item)
+        case ast.Objective():
+            declared.objectives.append(item)
+        case ast.Expectation():
+            declared.expectations.append(item)
         case ast.Workload():
             _once(context, declared.workload, item, "workload")
             declared.workload = item

@@ -1,7 +1,7 @@
 """What every program must obey, whoever wrote it: a person, a tool, a JSON file.
 
 Checks are by subject: ``structure`` (numbering, depth), ``declarations``, ``serving`` (engines,
-connectors, gauges), ``session`` (statements), ``requests``,
+connectors, gauges), ``expectations`` (and objectives), ``session`` (statements), ``requests``,
 ``expressions`` (what may be read when), ``staleness`` (the header lint), ``progress`` (time that stands
 still), ``suspicion`` (warnings).
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from serq.errors import CompileError
 from serq.ir.nodes import Program
 from serq.ir.validate.declarations import Declarations
+from serq.ir.validate.expectations import Expectations
 from serq.ir.validate.expressions import Expressions
 from serq.ir.validate.index import Index
 from serq.ir.validate.problem import Findings, Problem
@@ -47,6 +48,7 @@ def validate(program: Program) -> tuple[Problem, ...]:
     check_structure(index, findings)
     Declarations(index, findings, expressions).check()
     Engines(index, findings, expressions).check()
+    Expectations(index, findings, expressions).check()
     Session(index, findings, expressions).check()
     Staleness(index, findings).check()
     Progress(index, findings).check()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from serq.ir.expressions import ARITIES, ENGINE_FUNCTIONS
+from serq.ir.expressions import ARITIES, ENGINE_FUNCTIONS, ReportRead
+from serq.ir.figures import FIELDS
 from serq.ir.fold import constant
 from serq.ir.limits import MAX_MEMBERS
 from serq.ir.moments import READS_REQUESTS, VARIABLES, Moment, readable_at
@@ -17,6 +18,7 @@ from serq.ir.nodes import (
     Local,
     Node,
     Number,
+    Pool,
     PoolRead,
     PoolRef,
     RequestRead,
@@ -28,7 +30,7 @@ from serq.ir.nodes import (
     Variable,
     Vllm,
 )
-from serq.ir.printer import number, reference
+from serq.ir.printer import figure, number, reference
 from serq.ir.validate.handles import unknown_handle
 from serq.ir.validate.index import Index, declared
 from serq.ir.validate.problem import Findings
@@ -75,6 +77,9 @@ class Expressions:
                 return False
             case RequestRead() | Reusable():
                 self._of_request(node, moment, bound)
+                return False
+            case ReportRead():
+                self._figure(node, moment, bound)
                 return False
             case Aggregate():
                 self._count(node)
@@ -126,7 +131,8 @@ class Expressions:
         ref = node.pool if isinstance(node, PoolRead) else node.stage
         self.reference(ref, moment, bound)
         if not moment.rights.live and node.function != "blocksize":
-            message = f"{moment.rights.label} reads constants and draws only, not `{node.function}(…)`"
+            what = "the report" if moment is Moment.EXPECT else "constants and draws"
+            message = f"{moment.rights.label} reads {what} only, not `{node.function}(…)`"
             self._findings.error("E406", message, node)
         target = declared(self._index, ref)
         if target is None:
@@ -170,27 +176,46 @@ class Expressions:
             if stage is not None and not isinstance(stage.kind, Vllm):
                 self._findings.error("E411", f"`{stage.name}` is no vllm stage: it has no cache", node)
 
+    def _figure(self, node: ReportRead, moment: Moment, bound: frozenset[str]) -> None:
+        """A figure of the report: its row exists and has it."""
+        shown = figure(node)
+        if moment is not Moment.EXPECT:
+            message = f"`{shown}` is a figure of the finished run, which {moment.rights.label} comes before"
+            self._findings.error("E402", message, node)
+        if node.field not in FIELDS[node.row]:
+            self._findings.error("E401", f"no {node.row} has a figure `{node.field}`", node)
+        elif node.row != "run" and node.name not in self._index.rows(node.row):
+            self._findings.error("E401", f"unknown {node.row} `{node.name}`", node, whole=True)
+        family = self._index.family(node)
+        if family is not None:
+            self._member_of(family, node, shown, node.index)
+        elif node.index is not None:
+            self._findings.error("E409", f"`{node.name or node.field}` is no family and has no members", node)
+        self.check(node.index, moment, bound)
+
     def reference(self, ref: PoolRef | StageRef, moment: Moment, bound: frozenset[str] = frozenset()) -> None:
         """A pool or stage, and the member it means (R-A-031)."""
         what = "pool" if isinstance(ref, PoolRef) else "stage"
         target = declared(self._index, ref)
         if target is None:
             self._findings.error("E401", f"unknown {what} `{ref.name}`", ref, whole=True)
-        elif ref.index is None and target.count > 1:
-            message = f"`{ref.name}` is a family of {target.count}: say which member"
-            self._findings.error("E409", message, ref, help=f"write `{ref.name}[…]`")
-        elif ref.index is not None:
-            self._member(ref, ref.index, target.count)
+        else:
+            self._member_of(target, ref, reference(ref), ref.index)
         self.check(ref.index, moment, bound)
 
-    def _member(self, ref: PoolRef | StageRef, index: Expr, count: int) -> None:
-        value = constant(index)
-        if value is None:
+    def _member_of(self, target: Pool | Stage, node: Node, shown: str, index: Expr | None) -> None:
+        """Which member of a family is meant, where there are several, and whether there is such a one."""
+        value, count = None if index is None else constant(index), target.count
+        if index is None:
+            if count > 1:
+                message = f"`{target.name}` is a family of {count}: say which member"
+                self._findings.error("E409", message, node, help=f"write `{target.name}[…]`")
+        elif value is None:
             return
-        if not (math.isfinite(value) and value == int(value)):
-            message = f"`{reference(ref)}`: an index is a whole number, not {number(value)}"
+        elif not (math.isfinite(value) and value == int(value)):
+            message = f"`{shown}`: an index is a whole number, not {number(value)}"
             self._findings.error("E410", message, index)
         elif not 0 <= value < count:
             members = "0" if count == 1 else f"0 to {count - 1}"
-            message = f"`{reference(ref)}` is out of range: `{ref.name}` has the members {members}"
+            message = f"`{shown}` is out of range: `{target.name}` has the members {members}"
             self._findings.error("E410", message, index)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from serq.ir.expressions import ReportRead, ReportRow
 from serq.ir.fold import constant
 from serq.ir.moments import SUPPLIED_ATTRIBUTES
 from serq.ir.nodes import (
@@ -16,6 +17,7 @@ from serq.ir.nodes import (
     Executor,
     Hold,
     Loop,
+    Observe,
     Pool,
     PoolRef,
     Program,
@@ -24,6 +26,7 @@ from serq.ir.nodes import (
     Set,
     Stage,
     StageRef,
+    Vllm,
 )
 from serq.ir.walk import alike
 
@@ -82,6 +85,32 @@ class Index:
     def handles(self) -> frozenset[str]:
         """The handles under which requests are sent."""
         return frozenset(request.handle for request in self.requests)
+
+    @cached_property
+    def series(self) -> frozenset[str]:
+        """The names of observations."""
+        return frozenset(s.series for s in self.all_statements if isinstance(s, Observe))
+
+    def rows(self, kind: ReportRow) -> Collection[str]:
+        """The names of the rows of one kind that the report of the program has."""
+        match kind:
+            case "observation":
+                return self.series
+            case "gauge":
+                return frozenset(gauge.name for gauge in self.program.gauges)
+            case "stage":
+                return self.stages.keys()
+            case "pool":
+                return self.pools.keys()
+            case "engine":
+                return frozenset(stage.name for stage in self.program.stages if isinstance(stage.kind, Vllm))
+            case "run":
+                return ()
+
+    def family(self, figure: ReportRead) -> Pool | Stage | None:
+        """The pool or stage whose row a figure is of, None where the row is another's."""
+        families = self.pools if figure.row == "pool" else self.stages
+        return families.get(figure.name) if figure.row in ("stage", "pool", "engine") else None
 
     @cached_property
     def all_statements(self) -> tuple[AnyStatement, ...]:

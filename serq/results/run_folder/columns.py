@@ -45,6 +45,7 @@ TABLES: Final[dict[Table, tuple[Column, ...]]] = {
         Column("cached_tokens", "integer", "tokens", "prompt tokens found cached at its first admission"),
         Column("fetched_tokens", "integer", "tokens", "of these, tokens fetched from another engine"),
         Column("generated", "integer", "tokens", "output tokens"),
+        Column("deliveries", "integer", "steps", "steps that brought tokens"),
         Column("preemptions", "integer", "", "how often it had to give way"),
         Column("finish_reason", "text", "", "how it ended, in vLLM's words; empty: it had not ended"),
         Column("first_step", "integer", "", "number of the step that brought its first token; -1: none"),

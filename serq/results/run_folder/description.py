@@ -24,7 +24,7 @@ from serq.results.whole_files import write_whole
 from serq.runtime.pricing import OutsideRow, PriceLedger, PriceRow
 from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, StageRow
 from serq.runtime.request_records import EngineRow, StepTable
-from serq.source import Diagnostic, read_text
+from serq.source import Diagnostic, Place, SourceFile, SourceMap, Span, read_text
 
 if TYPE_CHECKING:
     from serq.results.report import Report
@@ -52,13 +52,17 @@ def of_start(program: nodes.Program, part_format: str) -> Plain:
     }
 
 
-def of_report(program: nodes.Program, part_format: str, report: Report) -> Plain:
+def of_report(
+    program: nodes.Program, part_format: str, report: Report, source_map: SourceMap | None = None
+) -> Plain:
     """The description of a run that ended: ``report`` as people and scripts read it, and without loss."""
     records = report.records
     out = of_start(program, part_format)
     out["state"] = "complete" if records.stopped is None else "stopped"
     out["report"] = report.to_dict()
     out["warnings"] = [_warning(warning) for warning in report.warnings]
+    if source_map is not None and source_map.expectations:
+        out["expected_at"] = _places(source_map.expectations)
     out["figures"] = {
         "run": {name: _written(getattr(records, name)) for name in (*RUN_FIELDS, "stopped")},
         "observations": {name: _row(summary) for name, summary in report.observations.items()},
@@ -90,6 +94,25 @@ def read(folder: Path) -> Plain:
     if version != VERSION:
         raise DataError(f"{path}: has version {version!r}, and this serq reads version {VERSION}")
     return dict(found)
+
+
+# --- where expectations stand -----------------------------------------------------------------------------
+
+
+def _places(places: Sequence[Place]) -> Plain:
+    """Places and the texts that they are in."""
+    spans = [[place.source.name, place.span.start, place.span.end] for place in places]
+    return {"texts": {place.source.name: place.source.text for place in places}, "spans": spans}
+
+
+def source_map(found: Plain) -> SourceMap | None:
+    """Where the expectations of the program stand in its text, if it had one."""
+    if "expected_at" not in found:
+        return None
+    texts = {name: SourceFile(name, text) for name, text in found["expected_at"]["texts"].items()}
+    spans = found["expected_at"]["spans"]
+    places = tuple(Place(texts[name], Span(start, end)) for name, start, end in spans)
+    return SourceMap(places[0].source, {}, places)
 
 
 # --- rows without loss ----------------------------------------------------------------------------------

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
-from math import ceil, nan
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from serq.errors import UsageError
+from serq.ir import nodes
+from serq.ir.codec import decode
 from serq.results import frames
+from serq.results.answers import Answers, answer
 from serq.results.dump import dump_series
-from serq.results.engines import RAN_TO_THEIR_END, EngineFigures, Latency, RequestsElsewhere
+from serq.results.engines import EngineFigures, Latency, RequestsElsewhere
+from serq.results.metrics import RAN_TO_THEIR_END
 from serq.results.report import Report
 from serq.results.run_folder import description
 from serq.results.run_folder.columns import TABLES, Table
 from serq.results.run_folder.part_files import PartFiles, PartFormat
 from serq.results.run_folder.stored_values import StoredValues
-from serq.results.statistics import Summary, mean, summarize_samples
+from serq.results.statistics import Summary, mean, rank, summarize_samples
 from serq.runtime.records import Records, Series
-from serq.runtime.request_records import EngineRow, StepTable
-from serq.source import Diagnostic
+from serq.runtime.request_records import FINISH_REASONS, REQUEST_COLUMNS, EngineRow, RequestTable, StepTable
+from serq.source import Diagnostic, SourceMap
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_SERVED = [FINISH_REASONS[place] for place in sorted(RAN_TO_THEIR_END)]
 UNFINISHED = "the run did not come to its end; this is what it had written"
 
 
@@ -40,6 +47,7 @@ def read_run(folder: str | Path) -> Report:
     if "figures" not in found:
         return StoredReport(path, part_format, _unfinished(path, part_format, found["settings"]))
     figures = found["figures"]
+    program = decode(json.dumps(found["program"]).encode())
     run = dict(figures["run"])
     records = Records(
         **{**run, "mean_live": float(run["mean_live"])},
@@ -55,7 +63,10 @@ def read_run(folder: str | Path) -> Report:
     warnings = [description.warning(plain) for plain in found["warnings"]]
     observations = description.summaries(figures)
     records.series = {name: Series(name) for name in observations}
-    return StoredReport(path, part_format, records, warnings, observations)
+    places = description.source_map(found)
+    return StoredReport(
+        path, part_format, records, warnings, observations, program=program, source_map=places
+    )
 
 
 class StoredReport(Report):
@@ -68,6 +79,9 @@ class StoredReport(Report):
         records: Records,
         warnings: Sequence[Diagnostic] = (),
         observations: dict[str, Summary] | None = None,
+        *,
+        program: nodes.Program | None = None,
+        source_map: SourceMap | None = None,
     ) -> None:
         """Figures that are not given are taken from the part files when they are asked for."""
         self.folder = folder
@@ -83,7 +97,7 @@ class StoredReport(Report):
                 return known
 
             records.requests = RequestsElsewhere(figures=figures)
-        super().__init__(records, warnings)
+        super().__init__(records, warnings, program, source_map)
 
     @cached_property
     def observations(self) -> dict[str, Summary]:
@@ -100,6 +114,17 @@ class StoredReport(Report):
         if not self._parts["observations"].paths():
             return super().observe(name)
         return self._whole("observations", observation=name).drop(columns="observation").pipe(_whole_turns)
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What the run answers to the objectives and expectations of the program, from its rows."""
+        program = self._program
+        if program is None or not (program.objectives or program.expectations):
+            return Answers()
+        series = {name: self._series(name) for name in self.records.series}
+        table = request_table(self.requests, self.records.engines)
+        records = replace(self.records, series=series, requests=table)
+        return answer(program, self._source_map, records, self.observations)
 
     @cached_property
     def requests(self) -> DataFrame:
@@ -172,7 +197,7 @@ class StoredReport(Report):
 
         def mine(part: DataFrame) -> DataFrame:
             at_engine = (part["stage"] == row.name) & (part["member"] == row.member)
-            return part[at_engine & part["finish_reason"].isin(RAN_TO_THEIR_END) & (part["finish"] >= warmup)]
+            return part[at_engine & part["finish_reason"].isin(_SERVED) & (part["finish"] >= warmup)]
 
         def latency(time: Any) -> tuple[int, Latency]:
             values = self._values("requests", names, lambda part: time(mine(part)).dropna().to_numpy())
@@ -184,6 +209,19 @@ class StoredReport(Report):
         return EngineFigures(row, requests, ttft, tpot, e2e)
 
 
+def request_table(frame: DataFrame, engines: Sequence[EngineRow]) -> RequestTable:
+    """The table of requests whose frame is ``frame``; engines and ends of requests become places again."""
+    table = RequestTable()
+    places = {(row.name, row.member): place for place, row in enumerate(engines)}
+    columns: dict[str, Iterable[Any]] = {name: frame[name] for name in frame.columns}
+    columns["engine"] = [places[key] for key in zip(frame["stage"], frame["member"], strict=True)]
+    columns["label"] = frame["class"]
+    columns["finish_reason"] = map(FINISH_REASONS.index, frame["finish_reason"])
+    for name in REQUEST_COLUMNS:
+        getattr(table, name).extend(columns[name])
+    return table
+
+
 def _tpot(part: DataFrame) -> Any:
     several = part[part["generated"] > 1]
     return (several["last_token"] - several["first_token"]) / (several["generated"] - 1)
@@ -193,7 +231,7 @@ def _latency(values: StoredValues) -> Latency:
     count = len(values)
     if not count:
         return Latency(nan, nan, nan)
-    return Latency(mean(values), *values.at_ranks([ceil(share * count) - 1 for share in (0.5, 0.99)]))
+    return Latency(mean(values), *values.at_ranks([rank(share, count) for share in ((50, 100), (99, 100))]))
 
 
 def _whole_turns(frame: DataFrame) -> DataFrame:

@@ -24,7 +24,7 @@ from serq.runtime.request_records import FINISH_REASONS, RequestTable, StepTable
 from serq.runtime.serving.engine_log import EngineLog
 from serq.runtime.serving.starvation import starvation_warning
 from serq.runtime.sink import LiveRecords
-from serq.source import Diagnostic
+from serq.source import Diagnostic, SourceMap
 
 ROWS_A_PART: Final = 65_536
 """Rows of a table that are worth a part file; so many, and a few more, are in memory at most."""
@@ -123,9 +123,15 @@ class RunWriter:
 
     # --- at its end -------------------------------------------------------------------------------------
 
-    def finish(self, records: Records, warnings: Sequence[Diagnostic] = ()) -> StoredReport:
-        """Write what is left of ``records``, and what the run came to. ``warnings`` are those of compiling.
+    def finish(
+        self,
+        records: Records,
+        warnings: Sequence[Diagnostic] = (),
+        source_map: SourceMap | None = None,
+    ) -> StoredReport:
+        """Write what is left of ``records``, and what the run came to.
 
+        ``warnings`` are those of compiling, ``source_map`` says where the program's text stands.
         Raises DataError where it cannot be written.
         """
         with _uninterrupted():
@@ -135,8 +141,11 @@ class RunWriter:
             self._write_steps([(row, row.table, row.table.take(len(row.table))) for row in records.engines])
             if scattered:
                 records.warnings += self._starvation(records)
-            report = StoredReport(self.folder, self._format, records, warnings)
-            description.write(self.folder, description.of_report(self._program, self._format, report))
+            report = StoredReport(
+                self.folder, self._format, records, warnings, program=self._program, source_map=source_map
+            )
+            told = description.of_report(self._program, self._format, report, source_map)
+            description.write(self.folder, told)
         return report
 
     def _starvation(self, records: Records) -> list[Diagnostic]:

@@ -104,6 +104,7 @@ class EngineLog:
         requests.queued[row] = sent.queued_time
         requests.last_token[row] = sent.last_time
         requests.generated[row] = sent.request.num_output_tokens
+        requests.deliveries[row] = sent.deliveries
         requests.preemptions[row] = sent.request.num_preemptions
         if sent.deliveries and sent.last_time > self._taken_until:
             requests.last_step[row] = self._step_that_ended_at(sent.last_time)

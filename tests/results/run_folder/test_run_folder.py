@@ -330,3 +330,22 @@ def test_more_samples_need_no_more_memory(tmp_path: Path) -> None:
         return float(done.stdout.splitlines()[-1])
 
     assert peak(200_000) - peak(80_000) < 6
+
+
+ASKS = """
+slo ttft p90 < 0.2;
+slo spread p50 < 100;
+expect ended > 0 && mean(ttft) < 9 && p50(ttft) > 0 && requests(engine[1]) > 0;
+expect mean(waiting) < 0;
+"""
+
+
+@pytest.mark.parametrize(("part_format", "rows"), [("csv", 400), ("csv", 65_536)])
+def test_what_a_program_asks_is_answered_the_same(tmp_path: Path, part_format: PartFormat, rows: int) -> None:
+    memory = serq.run(serq.compile(source=PROGRAM + ASKS))
+    written = write(tmp_path / "run", PROGRAM + ASKS, part_format, rows)
+    assert_equal(written, memory)
+    read = read_run(tmp_path / "run")
+    assert_equal(read, memory)
+    assert [outcome.holds for outcome in read.answers.expectations] == [True, False]
+    assert read.answers == memory.answers
