@@ -41,13 +41,13 @@ class RooflineExecutor:
 
 def assumed(operator: Operator) -> Priced:
     """An operator at an efficiency that somebody assumes."""
-    name, _, seconds = operator
-    return lambda work: OperatorPrice(name, seconds(work), Evidence.ASSUMED)
+    name, seconds = operator.name, operator.seconds
+    return _kept(operator, lambda work: OperatorPrice(name, seconds(work), Evidence.ASSUMED))
 
 
 def fitted(operator: Operator, fit: GroupFit) -> Priced:
     """An operator at an efficiency that was fitted over a range of tokens."""
-    name, _, seconds = operator
+    name, seconds = operator.name, operator.seconds
     low, high = fit.tokens
 
     def price(work: Work) -> OperatorPrice:
@@ -56,4 +56,22 @@ def fitted(operator: Operator, fit: GroupFit) -> Priced:
         outside = (OutsideRange("tokens", work.tokens, low, high),)
         return OperatorPrice(name, seconds(work), Evidence.EXTRAPOLATED, outside)
 
-    return price
+    return _kept(operator, price)
+
+
+def _kept(operator: Operator, price: Priced) -> Priced:
+    """The same prices; those of a dense operator are kept by its tokens, where these are counted."""
+    if not operator.dense:
+        return price
+    known: dict[int, OperatorPrice] = {}
+
+    def kept(work: Work) -> OperatorPrice:
+        tokens = work.tokens
+        if not isinstance(tokens, int):
+            return price(work)
+        found = known.get(tokens)
+        if found is None:
+            found = known[tokens] = price(work)
+        return found
+
+    return kept

@@ -22,11 +22,15 @@ STATE_BYTES = 4
 
 
 class Operator(NamedTuple):
-    """One operator: its name, the group whose efficiency it has (empty: none), its seconds in a step."""
+    """One operator: its name, the group whose efficiency it has (empty: none), its seconds in a step.
+
+    ``dense``: they depend on the tokens alone, padding included.
+    """
 
     name: str
     group: str
     seconds: Callable[[Work], float]
+    dense: bool = True
 
 
 GROUPS: Final = ("linear", "attention", "gdn", "experts", "lm_head")
@@ -67,10 +71,10 @@ class Operators:
         model = self.shard.model
         yield Operator("embedding", "", self._embedding)
         yield Operator("attention_projections", "linear", self._attention_projections)
-        yield Operator("attention", "attention", self.attention_seconds)
+        yield Operator("attention", "attention", self.attention_seconds, dense=False)
         if model.gdn_layers:
             yield Operator("gdn_projections", "linear", self._gdn_projections)
-            yield Operator("gdn", "gdn", self._gdn)
+            yield Operator("gdn", "gdn", self._gdn, dense=False)
         if model.num_experts:
             yield Operator("router_and_shared_expert", "linear", self._dense_mlp)
             yield Operator("experts", "experts", self._experts)
@@ -79,7 +83,7 @@ class Operators:
         yield Operator("norms_and_activations", "", self._elementwise)
         if self.shard.tensor_parallel_size > 1 or (model.num_experts and self.shard.expert_ranks > 1):
             yield Operator("collectives", "", self._collectives)
-        yield Operator("lm_head", "lm_head", self._lm_head)
+        yield Operator("lm_head", "lm_head", self._lm_head, dense=False)
 
     # --- matrix products --------------------------------------------------------------------------------
 

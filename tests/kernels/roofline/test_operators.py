@@ -136,6 +136,29 @@ def test_a_ring_of_four_sends_six_quarters() -> None:
     assert "collectives" not in named(operators("Qwen3-8B", 1))
 
 
+def test_engines_that_share_experts_gather_and_scatter_their_tokens() -> None:
+    """Two engines of one rank, 10 tokens each: half of 20 x 2048 x 2 bytes crosses, twice, in 48 layers.
+
+    Attention needs no all-reduce at one rank. Each rank computes 64 of 128 experts for half of the pairs.
+    """
+    machine = Machine(1e12, 1e12, 1.0, 1.0, 0.0, link=1e9)
+    shard = Shard(models()["Qwen3-30B-A3B"], 1, 2, True)
+    found = named(Operators(shard, machine, SPLIT))
+    work = Work(10, Part(10, 10, 10, 10, 1), NOTHING)
+    assert found["collectives"](work) == pytest.approx(48 * 2 * (20 * 2048 * 2 / 2) / 1e9, rel=1e-12)
+    expert = 3 * 2048 * 768
+    operations = 48 * 2 * (20 * 8 / 2) * expert
+    assert found["experts"](work) == pytest.approx(operations / 1e12, rel=1e-9)
+
+
+def test_tensor_parallel_experts_reduce_behind_attention_and_experts() -> None:
+    machine = Machine(1e12, 1e12, 1.0, 1.0, 0.0, link=1e9, link_latency=1e-6)
+    found = named(Operators(Shard(models()["Qwen3-30B-A3B"], 2), machine, SPLIT))
+    work = Work(10, Part(10, 10, 10, 10, 1), NOTHING)
+    expected = 96 * (10 * 2048 * 2 / 1e9 + 2 * 1e-6)
+    assert found["collectives"](work) == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("model", "ranks", "message"),
     [
