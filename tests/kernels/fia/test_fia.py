@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
@@ -183,6 +183,7 @@ def test_a_table_executor_prices_attention_of_all_layers() -> None:
     assert price.seconds == pytest.approx(16 * 1.874e-3)
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(1, 9000), min_size=1, max_size=30))
 def test_decodes_need_no_rows(contexts: list[int]) -> None:
     executor = built()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serq.errors import DataError, RunError
@@ -54,12 +54,14 @@ FORMS: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("options", FORMS)
+@settings(max_examples=50, deadline=None)
 @given(contexts=CONTEXTS)
 def test_decodes_need_no_rows(options: dict[str, str], contexts: list[int]) -> None:
     executor = built(**options)
     assert executor.price_decodes(totals(contexts)) == executor.price(decodes(contexts))
 
 
+@settings(max_examples=50, deadline=None)
 @given(CONTEXTS, st.lists(st.tuples(st.integers(0, 9000), st.integers(1, 4000)), max_size=4))
 def test_totals_price_like_the_rows(contexts: list[int], prefills: list[tuple[int, int]]) -> None:
     executor = built()

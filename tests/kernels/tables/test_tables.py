@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serq.errors import DataError, RunError
@@ -112,6 +112,7 @@ def test_settings_name_the_policy_and_who_measured(folder: Path) -> None:
 POINTS = {(x, y): 3.0 + 2.0 * x + 5.0 * y + 0.5 * x * y for x in (1.0, 4.0, 10.0) for y in (0.0, 7.0)}
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.floats(1, 10), st.floats(0, 7), st.sampled_from(["linear", "nearest", "error"]))
 def test_a_bilinear_function_is_found_again(x: float, y: float, policy: Extrapolation) -> None:
     reading = Grid(("x", "y"), POINTS).read((x, y), policy, "op")
@@ -120,6 +121,7 @@ def test_a_bilinear_function_is_found_again(x: float, y: float, policy: Extrapol
     assert reading.evidence is (Evidence.MEASURED if exact else Evidence.INTERPOLATED)
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(1, 3000), min_size=1, max_size=12))
 def test_decodes_need_no_rows(contexts: list[int]) -> None:
     from tempfile import TemporaryDirectory
