@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 
+import serq
 from serq.errors import RunError
 from serq.runtime.records import ConnectorRow, Records
+from serq.runtime.serving.engine_connector import EngineConnector
+from serq.runtime.simulation import Simulation
 from tests.runtime.programs import records
 
 OPTIONS = "block_size 16; max_model_len 1000; enable_prefix_caching false; cost 10;"
@@ -118,6 +121,19 @@ def test_room_is_given_back() -> None:
     """Two rounds, one after the other: in both the five blocks are there again."""
     found = observed(ASK + READS + ASK + READS, link="offload_blocks 5;")
     assert sum(found["preempted"]) == 2 and found["recomputed"] == [0, 0, 0, 0]
+
+
+def test_host_memory_is_free_when_the_request_is_back() -> None:
+    """Held from the preemption at 185 to the end of the load at 220, and no longer (V-045)."""
+    free = []
+    for horizon in (184, 186, 219, 221):
+        program = serq.compile(source=text(ASK, link="offload_blocks 5;", horizon=horizon)).ir
+        run = Simulation(program, seed=1, horizon=horizon, warmup=0.0, arrivals=None, trace=None)
+        run.run()
+        connector = run._deployment.serving.engines[1].scheduler.connector
+        assert isinstance(connector, EngineConnector)
+        free.append(connector.offload.num_free_blocks)
+    assert free == [5, 0, 0, 5]
 
 
 def test_a_client_may_give_up_an_offloaded_request() -> None:
