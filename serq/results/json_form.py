@@ -14,6 +14,7 @@ from serq.results.statistics import Summary
 from serq.runtime.pricing import PriceRow
 from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow
+from serq.runtime.serving.hybrid_memory import MemoryRow
 
 Plain = int | float | str | None
 
@@ -35,6 +36,9 @@ GAUGE_FIELDS: Final = ("mean", "smallest", "largest")
 ENGINE_FIELDS: Final = (
     *("name", "member", "steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage"),
 )
+MEMORY_FIELDS: Final = (
+    *("usable", "mean_kv_blocks", "most_kv_blocks", "mean_state_blocks", "most_state_blocks"),
+)
 LATENCY_FIELDS: Final = ("mean", "p50", "p99")
 
 OBJECTIVE_FIELDS: Final = (
@@ -53,6 +57,7 @@ Row = (
     | ConnectorRow
     | ObjectiveRow
     | GoodputRow
+    | MemoryRow
 )
 
 _LARGEST_PLAIN_INTEGER: Final = 10**21
@@ -95,13 +100,16 @@ def as_dict(records: Records, summaries: Mapping[str, Summary], answers: Answers
 
 
 def _engine(figures: EngineFigures) -> dict[str, Any]:
+    row = figures.row
     return {
-        **_fields(figures.row, ENGINE_FIELDS),
+        **_fields(row, ENGINE_FIELDS),
+        **({"dummy_steps": row.dummy_steps} if row.dummy_steps else {}),
+        **({} if row.memory is None else {"memory": _fields(row.memory, MEMORY_FIELDS)}),
         "requests": figures.requests,
         "ttft": _fields(figures.ttft, LATENCY_FIELDS),
         "tpot": _fields(figures.tpot, LATENCY_FIELDS),
         "e2e": _fields(figures.e2e, LATENCY_FIELDS),
-        "options": {name: plain(value) for name, value in figures.row.options},
+        "options": {name: plain(value) for name, value in row.options},
     }
 
 

@@ -8,9 +8,13 @@ from typing import NamedTuple
 
 from serq.kernels.ascend.dispatch import RankState
 from serq.kernels.ascend.layout import AscendBatchLayout, AscendLayoutEngine
+from serq.kernels.ascend.padding import PaddingError
 from serq.kernels.sglang.layout import SglangBatchLayout
 from serq.runtime.request_records import EngineRow
 from serq.runtime.step_rows import ALONE
+
+ASSERTION = "(assertion)"
+"""The state of a step whose rows cannot be padded: an assertion of upstream fails there (V-077)."""
 
 
 class LaidStep(NamedTuple):
@@ -67,10 +71,13 @@ def _steps(engine: EngineRow, group: _Group) -> Iterator[LaidStep]:
         return
     for step, round_number in enumerate(rows.rounds):
         batch = rows.batch(step)
-        if round_number == ALONE or not isinstance(layout, AscendLayoutEngine):
-            yield _described(layout.layout(batch))
-        else:
-            yield _described(layout.layout_with_ranks(batch, group.others(engine, round_number)))
+        try:
+            if round_number == ALONE or not isinstance(layout, AscendLayoutEngine):
+                yield _described(layout.layout(batch))
+            else:
+                yield _described(layout.layout_with_ranks(batch, group.others(engine, round_number)))
+        except PaddingError:
+            yield LaidStep(ASSERTION, batch.tokens - batch.prefilled, batch.prefilled, batch.tokens, "-")
 
 
 class _Group:

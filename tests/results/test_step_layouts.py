@@ -115,3 +115,9 @@ def test_too_many_drafts_for_the_attention_operator_are_refused() -> None:
     """At most 16 tokens of a request in a decode (V-069)."""
     with pytest.raises(serq.RunError, match="takes at most 16"):
         run("speculative ngram { k 16; }")
+
+
+def test_a_step_that_upstream_cannot_pad_is_marked() -> None:
+    """Three decodes of 2 tokens in a graph of 9, which is no number of rows of 2 (V-077)."""
+    options = "speculative ngram { k 1; accept 0; } layout vllm_ascend { cudagraph_capture_sizes 9; }"
+    assert ("(assertion)", 6, 0, 0, "-") in laid(run(options))

@@ -39,6 +39,11 @@ def test_a_state_a_request_and_group_however_long_it_is() -> None:
     report = run(FULL + 3 * "group mamba { mode none; }", "request r on npu (3000, 10);", count=2)
     assert memory(report) == (pytest.approx(2), 4, pytest.approx(3), 6)
     assert report.engines.mean_kv_usage[0] == pytest.approx((2 + 3) / 63)
+    assert report.to_dict()["engines"][0]["memory"] == {
+        "usable": 63,
+        "mean_kv_blocks": 2, "most_kv_blocks": 4,
+        "mean_state_blocks": 3, "most_state_blocks": 6,
+    }  # fmt: skip
 
 
 def test_a_request_grows_into_its_next_block_and_not_into_a_state() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
+
 import serq
 from serq.results import Report
 
@@ -172,3 +176,25 @@ def test_dyntra_lb_fetches_one_further_batch_ahead() -> None:
         ready[scheduler[:6]] = sorted(report.observe("ready")["value"])[-4:]
     assert min(ready["defaul"]) > 7
     assert min(ready["dyntra"]) > 2 and max(ready["dyntra"]) < 5
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ranks_decide_what_engines_of_their_own_decide(seed: int) -> None:
+    """With steps of one second and arrivals at whole ones, dummies and waiting for others change nothing."""
+    draw = Random(seed)
+    sent = [
+        (draw.randrange(2), draw.randrange(30), draw.choice([5, 40, 200]), draw.choice([1, 3, 9]))
+        for _ in range(25)
+    ]
+    session = "".join(
+        f"branch (serial == {serial}) {{"
+        f"  run clients ({time}); request r on npu[{rank}] ({prompt}, {output}); }}"
+        for serial, (rank, time, prompt, output) in enumerate(sent)
+    )
+    tables = []
+    for options in ("data_parallel_size 2;", ""):
+        engine = f"""num_gpu_blocks 30; max_model_len 4096; max_num_batched_tokens 64; max_num_seqs 3;
+        async_scheduling false; {options} cost 1;"""
+        tables.append(run(session, count=25, engine=engine).requests)
+    columns = ["scheduled", "first_token", "finish", "preemptions", "cached_tokens"]
+    assert tables[0][columns].equals(tables[1][columns])
