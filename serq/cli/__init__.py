@@ -8,6 +8,7 @@ from serq import __version__
 from serq.cli.check import check
 from serq.cli.draw import draw
 from serq.cli.exits import ExitingGroup
+from serq.cli.explain import explain
 from serq.cli.fmt import fmt
 from serq.cli.ir import ir
 from serq.cli.lsp import lsp
@@ -35,6 +36,7 @@ COMMANDS = (
     timeline,
     draw,
     test,
+    explain,
     check,
     ir,
     fmt,
