@@ -1,0 +1,105 @@
+"""`serq capacity`: how much load a deployment takes before an objective breaks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from serq.cli.exits import FAILED
+from serq.cli.options import FILE, program_file, sets_option
+
+if TYPE_CHECKING:
+    from serq.studies.capacity import Capacity
+
+
+@click.command()
+@program_file
+@click.option("--over", required=True, metavar="LET", help="The `let` that scales the load.")
+@click.option("--slo", "slos", multiple=True, metavar="OBJECTIVE", help="As in `slo`: 'ttft p99 < 2'.")
+@click.option("--start", type=float, default=1.0, show_default=True, help="The first load tried.")
+@click.option("--lowest", type=float, help="No load below this is tried.")
+@click.option("--highest", type=float, help="No load above this is tried.")
+@click.option("--reps", type=click.IntRange(1), default=5, show_default=True, help="Seeds, each searched.")
+@click.option("--tolerance", type=float, default=0.01, show_default=True, help="Relative width at the end.")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core.")
+@sets_option
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The first seed.")
+@click.option("--horizon", type=float, metavar="T", help="Model time at which runs end.")
+@click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin.")
+@click.option("--arrivals", type=int, metavar="N", help="Stop arrivals after N.")
+@click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object, nothing else.")
+def capacity(
+    file: Path,
+    over: str,
+    slos: tuple[str, ...],
+    start: float,
+    lowest: float | None,
+    highest: float | None,
+    reps: int,
+    tolerance: float,
+    jobs: int,
+    sets: Mapping[str, str],
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Find the highest load at which FILE keeps its objectives, and say what breaks beyond.
+
+    Exit code 1 where no load keeps them: the nearest is named.
+    """
+    from serq.studies.backend import Backend
+    from serq.studies.capacity import CapacityPlan
+    from serq.studies.capacity import capacity as find_capacity
+    from serq.studies.capacity_text import capacity_text
+
+    plan = CapacityPlan(
+        file,
+        over,
+        start,
+        slos=slos,
+        lowest=lowest,
+        highest=highest,
+        replications=reps,
+        tolerance=tolerance,
+        sets=sets,
+        settings={name: value for name, value in settings.items() if value is not None},
+    )
+    result = find_capacity(plan, backend=Backend(jobs))
+    click.echo(json.dumps(_plain(result), allow_nan=False) if as_json else capacity_text(result))
+    if not result.reachable:
+        sys.exit(FAILED)
+
+
+def _plain(result: Capacity) -> dict[str, Any]:
+    load, half_width = result.load
+    return {
+        "over": result.plan.over,
+        "load": load,
+        "ci95": half_width,
+        "reachable": result.reachable,
+        "bounded": result.bounded,
+        "seeds": [
+            {
+                "seed": search.seed,
+                "holds": search.bounds.holds,
+                "breaks": search.bounds.breaks,
+                "runs": [
+                    {"load": p.load, "met": p.met, "objectives": [_row(asdict(row)) for row in p.objectives]}
+                    for p in search.probes
+                ],
+            }
+            for search in result.searches
+        ],
+    }
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a row, null for what is not finite."""
+    return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in row.items()}

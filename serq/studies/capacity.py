@@ -1,0 +1,159 @@
+"""`serq capacity`: the highest load at which a deployment keeps its objectives, and what breaks beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from serq import api
+from serq.errors import UsageError
+from serq.ir.nodes import with_settings
+from serq.results.objectives import ObjectiveRow
+from serq.results.waiting_reasons import EngineWaiting, engine_waiting
+from serq.studies.backend import Backend
+from serq.studies.replications import Interval, interval
+from serq.studies.search import Bounds, largest
+
+
+@dataclass(frozen=True)
+class CapacityPlan:
+    """A program whose `let` ``over`` scales its load, and the objectives (`slo`) that must all be met.
+
+    ``slos`` are added to those of the program, each as it stands between `slo` and `;`. The search begins at
+    ``start``, stays within [``lowest``, ``highest``] and ends when its bounds are within ``tolerance`` of
+    each other; ``replications`` searches see one seed each.
+    """
+
+    file: Path
+    over: str
+    start: float
+    slos: Sequence[str] = ()
+    lowest: float | None = None
+    highest: float | None = None
+    replications: int = 5
+    tolerance: float = 0.01
+    sets: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raise UsageError for a plan that cannot be meant."""
+        if self.over in self.sets:
+            raise UsageError(f"`{self.over}` is searched over and cannot be set")
+        if self.replications < 1:
+            raise UsageError(f"{self.replications} replications: there must be at least one")
+        if not 0 < self.tolerance < 1:
+            raise UsageError(f"a tolerance of {self.tolerance:g}: it must be between 0 and 1")
+        low = self.lowest if self.lowest is not None else self.start
+        high = self.highest if self.highest is not None else self.start
+        if not 0 < low <= self.start <= high:
+            raise UsageError(f"the search must have 0 < {low:g} <= {self.start:g} <= {high:g}")
+
+    def compile(self, load: float) -> api.Program:
+        """The program at one load. Raises CompileError; UsageError where it has no objective."""
+        sets = {**self.sets, self.over: repr(load)}
+        program = api.compile(self.file, sets=sets, slos=self.slos, **self.settings)
+        if not program.ir.objectives:
+            raise UsageError(f"{self.file} has no objective: write `slo ttft p99 < 2;`, or give `--slo`")
+        return program
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One run of a search: what its objectives measured, and what requests waited for."""
+
+    load: float
+    seed: int
+    met: bool
+    objectives: Sequence[ObjectiveRow]
+    waiting: Sequence[EngineWaiting]
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search of one seed."""
+
+    seed: int
+    bounds: Bounds
+    probes: Sequence[Probe]
+
+    def at(self, load: float) -> Probe:
+        """The run at a load that the search tried."""
+        return next(probe for probe in self.probes if probe.load == load)
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The answer: one search a seed, and mean and 95 % interval of the loads up to which each held."""
+
+    plan: CapacityPlan
+    searches: Sequence[Search]
+
+    @property
+    def reachable(self) -> bool:
+        """Whether every seed held at some load."""
+        return all(search.bounds.holds is not None for search in self.searches)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether every seed broke at some load."""
+        return all(search.bounds.breaks is not None for search in self.searches)
+
+    @property
+    def load(self) -> Interval:
+        """The highest load that holds, over the seeds that found one."""
+        found = [search.bounds.holds for search in self.searches if search.bounds.holds is not None]
+        return interval(found) if found else Interval(None, None)
+
+    def breaking(self) -> list[Probe]:
+        """For each seed the run at the lowest load that broke."""
+        return [s.at(s.bounds.breaks) for s in self.searches if s.bounds.breaks is not None]
+
+    def nearest(self) -> list[Probe]:
+        """For each seed without a load that holds, the run at the lowest load tried."""
+        return [s.at(s.bounds.breaks) for s in self.searches if s.bounds.holds is None and s.bounds.breaks]
+
+
+def capacity(plan: CapacityPlan, *, backend: Backend | None = None) -> Capacity:
+    """Search every seed. Raises UsageError, CompileError, and RunError of a run that fails."""
+    plan.check()
+    backend = backend or Backend()
+    backend.check()
+    seed = plan.compile(plan.start).ir.run.seed
+    tasks = [(plan, seed + replication) for replication in range(plan.replications)]
+    searches = sorted(backend.perform(_search, tasks), key=lambda search: search.seed)
+    return Capacity(plan, searches)
+
+
+def _search(task: tuple[CapacityPlan, int]) -> Search:
+    plan, seed = task
+    probes: list[Probe] = []
+
+    def holds(load: float) -> bool:
+        probes.append(probe(plan, load, seed))
+        return probes[-1].met
+
+    bounds = largest(holds, plan.start, lowest=plan.lowest, highest=plan.highest, tolerance=plan.tolerance)
+    return Search(seed, bounds, probes)
+
+
+def probe(plan: CapacityPlan, load: float, seed: int) -> Probe:
+    """Run the program at one load with one seed. An objective about which nothing was decided is not met."""
+    program = plan.compile(load)
+    report = api.run(replace(program, ir=with_settings(program.ir, {"seed": seed})))
+    rows = report.answers.objectives
+    return Probe(
+        load=load,
+        seed=seed,
+        met=all(row.met for row in rows),
+        objectives=rows,
+        waiting=engine_waiting(report.records),
+    )
+
+
+def broken(probe: Probe) -> list[ObjectiveRow]:
+    """The objectives that a run did not meet, the worst first where they can be compared."""
+    missed = [row for row in probe.objectives if not row.met]
+    return sorted(missed, key=lambda row: row.within if not isnan(row.within) else 1.0)

@@ -1,0 +1,79 @@
+"""What `serq capacity` answers, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from serq.results.objectives import ObjectiveRow
+from serq.results.tables import Table, figure
+from serq.results.text import aligned
+from serq.results.waiting_reasons import EngineWaiting
+from serq.studies.capacity import Capacity, Probe, broken
+
+
+def capacity_text(result: Capacity) -> str:
+    """The answer first, then every seed, then what broke."""
+    return "\n".join([_answer(result), "", *_seeds(result), *_reasons(result)])
+
+
+def _answer(result: Capacity) -> str:
+    over = result.plan.over
+    if not result.reachable:
+        failed = result.nearest()
+        lowest = min(probe.load for probe in failed)
+        return (
+            f"no `{over}` keeps every objective: {len(failed)} of {len(result.searches)} seeds miss one "
+            f"down to {figure(lowest)}, the lowest tried"
+        )
+    load, half_width = result.load
+    assert load is not None
+    width = "" if half_width is None else f" ± {half_width:.2g}"
+    seeds = f"{len(result.searches)} seeds" if len(result.searches) > 1 else "1 seed"
+    words = f"highest `{over}` that keeps every objective: {figure(load)}{width} ({seeds}, 95 %)"
+    return words if result.bounded else f"{words}; not every seed broke within the loads tried"
+
+
+def _seeds(result: Capacity) -> Iterator[str]:
+    rows = tuple(
+        (
+            str(search.seed),
+            _load(search.bounds.holds),
+            _load(search.bounds.breaks),
+            str(len(search.probes)),
+        )
+        for search in result.searches
+    )
+    yield from aligned(Table(("seed", "holds at", "breaks at", "runs"), rows))
+
+
+def _load(load: float | None) -> str:
+    return "-" if load is None else figure(load)
+
+
+def _reasons(result: Capacity) -> Iterator[str]:
+    nearest = result.nearest()
+    for probe in nearest[:1] or result.breaking()[:1]:
+        where = "the lowest load tried" if nearest else "just beyond"
+        yield ""
+        yield f"{where} ({result.plan.over} {figure(probe.load)}, seed {probe.seed}):"
+        for row in broken(probe):
+            yield f"  {_missed(row)}"
+        for engine in probe.waiting:
+            yield f"  {_waited(engine, probe)}"
+
+
+def _missed(row: ObjectiveRow) -> str:
+    if row.met is None:
+        return f"{row.objective}: no request decides it"
+    within = "" if row.within != row.within else f", {100 * row.within:.3g} % within"
+    return f"{row.objective}: measured {figure(row.measured)}{within}"
+
+
+def _waited(engine: EngineWaiting, probe: Probe) -> str:
+    members = sum(other.name == engine.name for other in probe.waiting)
+    engine_name = engine.name if members == 1 else f"{engine.name}[{engine.member}]"
+    if not engine.waiting:
+        return f"{engine_name}: nobody waited; the steps themselves take too long"
+    shares = ((reason.value, share) for reason, share in engine.reasons.items() if share)
+    parts = ", ".join(f"{name} {100 * share:.3g} %" for name, share in shares)
+    return f"{engine_name}: somebody waited in {100 * engine.waiting:.3g} % of its time, for {parts}"
