@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from os.path import normpath
@@ -76,18 +76,20 @@ def compile(
     warmup: float | None = None,
     arrivals: int | None = None,
     trace: str | Path | None = None,
+    slos: Sequence[str] = (),
 ) -> Program:
     """Compile a program file (`.sq`, or `.json` for an IR file), or a text given as ``source``.
 
     The other arguments replace what the program says: ``sets`` the values of `let`s, ``seed``, ``horizon``,
     ``warmup`` and ``arrivals`` the run block, ``trace`` the trace file. Times are in the program's unit.
+    ``slos`` adds objectives, each as it stands between `slo` and `;`.
 
     Raises CompileError with every independent mistake, DataError for a file that cannot be read, and
     UsageError for arguments that cannot be meant.
     """
     settings = _settings(seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals)
     try:
-        program = _load(path, source, sets, settings)
+        program = _load(path, source, sets, settings, slos)
         require_horizon(program.ir)
     except CompileError as error:
         name = "<source>" if path is None else str(path)
@@ -199,18 +201,22 @@ def _settings(**given: float | None) -> dict[str, float]:
     return settings
 
 
-def _load(path: str | Path | None, source: str | None, sets: Sets | None, settings: Settings) -> Program:
+def _load(
+    path: str | Path | None, source: str | None, sets: Sets | None, settings: Settings, slos: Sequence[str]
+) -> Program:
     if source is not None and path is None:
-        return _link(SourceFile("<source>", source), sets, settings, None)
+        return _link(SourceFile("<source>", source), sets, settings, slos, None)
     if path is None or source is not None:
         raise UsageError("give either the path of a program or its text (`source=`)")
     if "\n" in str(path):
         raise UsageError("the path of a program has several lines: give a text as `source=`")
     text = read_text(path, "program")
     if Path(path).suffix != ".json":
-        return _link(SourceFile(str(path), text), sets, settings, Path(path).parent)
+        return _link(SourceFile(str(path), text), sets, settings, slos, Path(path).parent)
     if sets:
         raise UsageError(f"{path}: an IR file has no `let`s left to set; set them in the program's text")
+    if slos:
+        raise UsageError(f"{path}: objectives cannot be added to an IR file; give the program's text")
     return _decode(text.encode(), settings)
 
 
@@ -221,7 +227,9 @@ def _named(diagnostic: Diagnostic, name: str) -> Diagnostic:
     return replace(diagnostic, owner=f"{name}: {diagnostic.owner}" if diagnostic.owner else name)
 
 
-def _link(source: SourceFile, sets: Sets | None, settings: Settings, folder: Path | None) -> Program:
+def _link(
+    source: SourceFile, sets: Sets | None, settings: Settings, slos: Sequence[str], folder: Path | None
+) -> Program:
     from serq.grammar import link_program
 
     def load(name: str, user: SourceFile) -> SourceFile:
@@ -229,7 +237,7 @@ def _link(source: SourceFile, sets: Sets | None, settings: Settings, folder: Pat
         return SourceFile(file, read_text(file, "program"))
 
     loader = None if folder is None else load
-    linked = link_program(source, sets=sets, settings=settings, loader=loader)
+    linked = link_program(source, sets=sets, settings=settings, loader=loader, slos=slos)
     _check_executors(linked.program, linked.executors)
     trace_file = _trace_file(linked.program, folder or Path())
     return Program(linked.program, linked.source_map, linked.warnings, trace_file, folder or Path())

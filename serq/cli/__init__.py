@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from serq import __version__
+from serq.cli.capacity import capacity
 from serq.cli.check import check
 from serq.cli.draw import draw
 from serq.cli.exits import ExitingGroup
@@ -32,6 +33,7 @@ def main() -> None:
 COMMANDS = (
     run,
     sweep,
+    capacity,
     plot,
     timeline,
     draw,

@@ -66,7 +66,7 @@ class Probe:
 
     load: float
     seed: int
-    met: bool
+    met: bool | None
     objectives: Sequence[ObjectiveRow]
     waiting: Sequence[EngineWaiting]
 
@@ -131,7 +131,7 @@ def _search(task: tuple[CapacityPlan, int]) -> Search:
     plan, seed = task
     probes: list[Probe] = []
 
-    def holds(load: float) -> bool:
+    def holds(load: float) -> bool | None:
         probes.append(probe(plan, load, seed))
         return probes[-1].met
 
@@ -140,20 +140,26 @@ def _search(task: tuple[CapacityPlan, int]) -> Search:
 
 
 def probe(plan: CapacityPlan, load: float, seed: int) -> Probe:
-    """Run the program at one load with one seed. An objective about which nothing was decided is not met."""
+    """Run the program at one load with one seed."""
     program = plan.compile(load)
     report = api.run(replace(program, ir=with_settings(program.ir, {"seed": seed})))
     rows = report.answers.objectives
     return Probe(
         load=load,
         seed=seed,
-        met=all(row.met for row in rows),
+        met=_all_met(rows),
         objectives=rows,
         waiting=engine_waiting(report.records),
     )
 
 
+def _all_met(rows: Sequence[ObjectiveRow]) -> bool | None:
+    """Whether every objective is met; None where none is missed and one is not decided."""
+    met = [row.met for row in rows]
+    return False if False in met else None if None in met else True
+
+
 def broken(probe: Probe) -> list[ObjectiveRow]:
     """The objectives that a run did not meet, the worst first where they can be compared."""
-    missed = [row for row in probe.objectives if not row.met]
+    missed = [row for row in probe.objectives if row.met is False]
     return sorted(missed, key=lambda row: row.within if not isnan(row.within) else 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isnan
 
 from serq.results.objectives import ObjectiveRow
 from serq.results.tables import Table, figure
@@ -63,9 +64,7 @@ def _reasons(result: Capacity) -> Iterator[str]:
 
 
 def _missed(row: ObjectiveRow) -> str:
-    if row.met is None:
-        return f"{row.objective}: no request decides it"
-    within = "" if row.within != row.within else f", {100 * row.within:.3g} % within"
+    within = "" if isnan(row.within) else f", {100 * row.within:.3g} % within"
     return f"{row.objective}: measured {figure(row.measured)}{within}"
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
+from serq.errors import UsageError
+
 MOST_DOUBLINGS: Final = 20
 
 
@@ -18,8 +20,12 @@ class Bounds:
     breaks: float | None
 
 
+Holds = Callable[[float], bool | None]
+"""Whether it holds at a load; None where nothing decides it, because hardly anything happens."""
+
+
 def largest(
-    holds: Callable[[float], bool],
+    holds: Holds,
     start: float,
     *,
     lowest: float | None = None,
@@ -30,7 +36,8 @@ def largest(
 
     From ``start`` the load is doubled while it holds, else halved until it does, at most 20 times and within
     [``lowest``, ``highest``]; then the gap is bisected geometrically. ``holds`` should be true up to some
-    load and false beyond; where it is not, the result still has one load of each kind.
+    load and false beyond; where it is not, the result still has one load of each kind. Raises UsageError
+    where nothing decides at ``start``.
     """
     low, high = _bracket(holds, start, lowest, highest)
     if low is None or high is None:
@@ -45,10 +52,12 @@ def largest(
 
 
 def _bracket(
-    holds: Callable[[float], bool], start: float, lowest: float | None, highest: float | None
+    holds: Holds, start: float, lowest: float | None, highest: float | None
 ) -> tuple[float | None, float | None]:
     load = start
     upwards = holds(load)
+    if upwards is None:
+        raise UsageError(f"at {start:g} nothing decides the objectives: start higher, or run longer")
     last, limit = load, highest if upwards else lowest
     for _ in range(MOST_DOUBLINGS):
         if limit is not None and (load >= limit if upwards else load <= limit):
@@ -56,7 +65,10 @@ def _bracket(
         load = load * 2.0 if upwards else load / 2.0
         if limit is not None:
             load = min(load, limit) if upwards else max(load, limit)
-        if holds(load) != upwards:
+        held = holds(load)
+        if held is None:
+            break
+        if held != upwards:
             return (last, load) if upwards else (load, last)
         last = load
     return (last, None) if upwards else (None, last)

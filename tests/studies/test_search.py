@@ -4,10 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serq.errors import UsageError
 from serq.studies.search import Bounds, largest
 
 
-@given(limit=st.floats(0.001, 1000), start=st.floats(0.01, 100), tolerance=st.sampled_from([0.1, 0.01, 0.001]))
+@given(
+    limit=st.floats(0.001, 1000), start=st.floats(0.01, 100), tolerance=st.sampled_from([0.1, 0.01, 0.001])
+)
 def test_the_limit_lies_between_the_bounds(limit, start, tolerance):
     bounds = largest(lambda load: load <= limit, start, tolerance=tolerance)
     assert bounds.holds <= limit < bounds.breaks <= bounds.holds * (1 + tolerance)
@@ -32,3 +35,9 @@ def test_nothing_holds_and_nothing_breaks():
 def test_where_it_is_not_monotone_there_is_one_load_of_each_kind(start):
     bounds = largest(lambda load: load < 3 or 10 < load < 12, start)
     assert (bounds.holds < 3 or 10 < bounds.holds < 12) and bounds.breaks > bounds.holds
+
+
+def test_a_load_that_decides_nothing_ends_the_search_downwards():
+    assert largest(lambda load: False if load > 1 else None, 8.0) == Bounds(None, 2.0)
+    with pytest.raises(UsageError, match="nothing decides"):
+        largest(lambda _: None, 1.0)

@@ -8,7 +8,7 @@ wrote it; its findings are shown at the places of the nodes that they name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from serq.errors import CompileError
@@ -19,7 +19,7 @@ from serq.grammar.link.declare import Declared, declare
 from serq.grammar.link.executors import Executors
 from serq.grammar.link.expectations import Expectations
 from serq.grammar.link.expressions import Expressions
-from serq.grammar.link.files import Loader, read
+from serq.grammar.link.files import Loader, add_objectives, read
 from serq.grammar.link.sections import Sections
 from serq.grammar.link.statements import Statements
 from serq.ir import nodes as ir
@@ -47,6 +47,7 @@ def link_program(
     sets: Mapping[str, str | float] | None = None,
     settings: Mapping[str, float] | None = None,
     loader: Loader | None = None,
+    slos: Sequence[str] = (),
 ) -> Linked:
     """Compile a program text.
 
@@ -56,11 +57,13 @@ def link_program(
         settings: replacements for settings of the run block, by name.
         loader: reads the files of ``use``, given the path and the file that uses it; None refuses ``use``
             (R-A-006), as for a text without a file.
+        slos: objectives to add, each as it stands between `slo` and `;`.
 
     Raises:
         CompileError: with every independent mistake found.
     """
     files = read(source, loader)
+    add_objectives(files, slos)
     if not files.complete:
         raise CompileError(_in_order(files.diagnostics))
     context = Context(

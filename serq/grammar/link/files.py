@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from serq.errors import DataError
@@ -37,6 +37,19 @@ def read(source: SourceFile, loader: Loader | None) -> Files:
     files = Files()
     _read(source, loader, files, (source.name,))
     return files
+
+
+def add_objectives(files: Files, slos: Sequence[str]) -> None:
+    """Add objectives that were given beside the program, each as it stands between `slo` and `;`."""
+    for text in slos:
+        source = SourceFile("--slo", f"slo {text};")
+        parsed = parse(source)
+        files.diagnostics.extend(parsed.diagnostics)
+        items = [] if parsed.tree is None else build(source, parsed.tree).items
+        if any(not isinstance(item, ast.Objective) for item in items):
+            message = "an objective is one `slo`, such as `ttft p99 < 2`"
+            files.diagnostics.append(Diagnostic("E220", message, source, items[-1].place.span))
+        files.items.extend(item for item in items if isinstance(item, ast.Objective))
 
 
 def _read(source: SourceFile, loader: Loader | None, files: Files, chain: tuple[str, ...]) -> None:
