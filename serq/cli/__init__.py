@@ -19,6 +19,7 @@ from serq.cli.run import run
 from serq.cli.sweep import sweep
 from serq.cli.test import test
 from serq.cli.trace import trace
+from serq.cli.tune import tune
 from serq.cli.validate import validate
 from serq.cli.vllm_args import vllm_args
 from serq.oracle.commands import oracle
@@ -34,6 +35,7 @@ COMMANDS = (
     run,
     sweep,
     capacity,
+    tune,
     plot,
     timeline,
     draw,

@@ -1,0 +1,42 @@
+"""A `vllm` stage as the `vllm serve` command line that means the same."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from serq.ir.engine_options import ENGINE_OPTIONS
+from serq.ir.serving import Vllm
+
+
+class ServeCommand(NamedTuple):
+    """The command line, and what of the stage it cannot say."""
+
+    command: str
+    unsaid: tuple[str, ...]
+
+
+def serve_command(engine: Vllm, model: str = "MODEL") -> ServeCommand:
+    """The command of an engine: the options that the program gives, under vLLM 0.27.1's flags."""
+    words, unsaid = [f"vllm serve {model}"], []
+    for name, option in ENGINE_OPTIONS.items():
+        value = getattr(engine, name, None)
+        if value is None or (name == "scheduler" and value == "default"):
+            continue
+        if not option.flag:
+            unsaid.append(name)
+        elif isinstance(value, bool):
+            words.append(_flag(option.flag if value else f"no-{option.flag}"))
+        else:
+            words.append(f"{_flag(option.flag)} {value}")
+    if engine.waiting.kind == "priority":
+        words.append("--scheduling-policy priority")
+    elif engine.waiting.kind != "fcfs":
+        unsaid.append(f"waiting {engine.waiting.kind}")
+    unsaid += [f"group {group.kind}" for group in engine.groups]
+    if engine.speculative is not None:
+        unsaid.append("speculative")
+    return ServeCommand(" ".join(words), tuple(unsaid))
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
