@@ -25,6 +25,7 @@ class ExecutorKind:
     knows_memory: bool = False
     """Whether it knows what the KV cache of an engine is left with."""
 
+
 def _share(name: str, meaning: str) -> EngineOption:
     """A share of a peak; one that is calibrated may exceed 1, where the catalogue's peak is too low."""
     return EngineOption(name, "number", None, meaning, "", 1e-3, 1.5)

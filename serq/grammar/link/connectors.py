@@ -72,3 +72,4 @@ class Connectors:
         self._context.begin_section()
         gauge = ir.Gauge(node.name.text, self._expressions.link(node.value))
         return self._context.mark(gauge, node.name.place)
+

@@ -198,3 +198,5 @@ def _is_engine(context: Context, stage: str) -> bool:
 
 def _article(noun: str) -> str:
     return "an" if noun[0] in "aeiou" else "a"
+
+
