@@ -15,18 +15,20 @@ from serq.runtime.codegen.model import Model
 from serq.runtime.engine import Engine
 from serq.runtime.faults import checked_amount
 from serq.runtime.flows import FlowNetwork, FlowStage
+from serq.runtime.grouped_scheduler import GroupedScheduler
 from serq.runtime.hold import innermost
 from serq.runtime.hold_queue import ChangingKeyQueue, FixedKeyQueue, HoldQueue
 from serq.runtime.planned_run import PlanningStage
 from serq.runtime.pool import Pool, SpillPlan
 from serq.runtime.pricing import PRICED_TOTALS, Pricing
 from serq.runtime.random import DrawStream, RandomSource
-from serq.runtime.serving.assembly import EngineAssembly, EngineMode
+from serq.runtime.serving.assembly import EngineAssembly, EngineMode, not_fast
 from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.session import Session
 from serq.runtime.stage import BatchingStage, Stage
 from serq.runtime.stations import DelayStation, FifoStation, SharedStation, Station
 from serq.runtime.step_scheduler import StepRules, StepScheduler
+from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.runtime.world import World
 
 Functions = dict[str, Any]
@@ -51,6 +53,7 @@ class Deployment:
         self._functions = functions
         self._world = world
         self._random = random
+        self._mode = engine
         program = model.program
         self.pricing = Pricing(program, functions, folder)
         self.links = self._links(functions)
@@ -170,10 +173,12 @@ class Deployment:
             serve_key=functions.get(f"serve_key_{name}"),
             serve_only=functions.get(f"serve_only_{name}"),
             exclusive_prefill=step.exclusive_prefill,
+            decodes_first=step.serve_by == _DECODE_FIRST,
             order_reads=reading.variables((step.budget, step.chunk, *step.serve_by, step.serve_only)),
             cost_reads=PRICED_TOTALS if isinstance(step.cost, nodes.Via) else reading.variables((step.cost,)),
         )
-        scheduler = StepScheduler(rules, world.holdings, world.run_admitted)
+        kind = StepScheduler if self._mode == "reference" else GroupedScheduler
+        scheduler = kind(rules, world.holdings, world.run_admitted)
         memory = None
         if step.memory is not None:
             pools = self.pools[step.memory]
@@ -184,7 +189,10 @@ class Deployment:
             priced = PricedStage(stage.name, self.pricing.folder)
             cost = self.pricing.member(step.cost, priced).seconds_of_totals
         assert cost is not None
-        return Engine(stage.name, member, world, scheduler, cost, memory)
+        reason = _never_plans(step)
+        if reason is not None and self._mode == "fast":
+            raise not_fast(stage.name, reason)
+        return Engine(stage.name, member, world, scheduler, cost, memory, reason)
 
     def _set_reactions(self) -> None:
         """Tell the world which stages act after an instant has settled."""
@@ -195,6 +203,7 @@ class Deployment:
             if isinstance(stage, BatchingStage | SharedStation):
                 world.reacting[stage.rank] = stage
         world.network = self._network
+        world.followed = [stage for stage in self.members() if isinstance(stage, Engine)]
         world.planners = [stage for stage in self.members() if isinstance(stage, PlanningStage)]
         world.headers_change = _headers_change(self._model.program)
 
@@ -226,6 +235,21 @@ class Deployment:
         if allocation is not None:
             allocation.hold.resumed_on = growing
         self._world.wake(session)
+
+
+_DECODE_FIRST = (nodes.Conditional(nodes.Variable("decoding"), nodes.Number(0.0), nodes.Number(1.0)),)
+"""What `serve decode first` stands for (R-B-036)."""
+
+
+def _never_plans(step: nodes.Step) -> WalkReason | None:
+    """Why a stage can plan no iteration ahead, whatever its residents do."""
+    if isinstance(step.cost, nodes.Via) or not reading.step_only(step.cost):
+        return WalkReason.COST
+    if step.serve_only is not None or step.exclusive_prefill or step.serve_by not in ((), _DECODE_FIRST):
+        return WalkReason.SCHEDULER
+    limits = [limit for limit in (step.budget, step.chunk) if limit is not None]
+    changing = reading.variables(limits) - {"inf", "residents", "decoders"}
+    return None if not changing and all(map(reading.step_only, limits)) else WalkReason.LIMITS
 
 
 def _headers_change(program: nodes.Program) -> bool:

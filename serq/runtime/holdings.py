@@ -41,6 +41,8 @@ class Holdings:
         self._admissions = 0
         self.preemptions = 0
         """How many there were so far, on all pools."""
+        self.changes = 0
+        """Moves with every hold that joins a queue and every allocation that is given back."""
 
     # --- joining and admission --------------------------------------------------------------------------
 
@@ -57,6 +59,7 @@ class Holdings:
                 return False
         first = hold.pools[0]
         first.account(now)
+        self.changes += 1
         if session.restarting:
             session.restarting = False
             first.queue.rejoin(hold)
@@ -151,6 +154,7 @@ class Holdings:
         """
         now = self._clock.now
         hold = allocation.hold
+        self.changes += 1
         allocation.pool.give_back(allocation, now)
         there = allocation.position if hold.tracked else allocation.units
         if preempted and hold.resumed_on not in (None, allocation.pool):
@@ -225,6 +229,24 @@ class Holdings:
         if not allocation.returned:
             self._wait(Grower(allocation.hold.session, allocation, units, resume))
         return False
+
+    def grow_together(self, pool: Pool, count: int, units: float) -> bool:
+        """Give ``count`` growing runs ``units`` more of ``pool`` each, their allocations apart.
+
+        False, and nothing is changed, where one would not fit or a cached prefix would be evicted.
+        """
+        if not pool.has_room(count, units):
+            return False
+        pool.take_together(count, units, self._clock.now)
+        return True
+
+    def would_admit(self, pool: Pool) -> bool:
+        """Whether :meth:`try_head` would admit somebody now, or raise; the queue must not be empty."""
+        try:
+            needs = self._needs(pool.queue.head())
+        except RunError:
+            return True
+        return not any(needed.used + required > needed.capacity + SLACK for needed, _, required in needs)
 
     def _wait(self, grower: Grower) -> None:
         pool = grower.allocation.pool

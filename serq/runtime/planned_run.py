@@ -121,6 +121,28 @@ class PlanningStage(BatchingStage):
             behind += behind < len(ends) and ends[behind] == horizon
             self._follow(plan, min(behind, len(ends) - 1))
 
+    def stand_before(self, time: float) -> None:
+        """The next event comes at ``time``: stand as the walk would. An end at that instant is an event."""
+        plan = self.plan
+        if plan is None:
+            return
+        ends = plan.ends
+        last = len(ends) - 1
+        behind = min(bisect_left(ends, time, plan.followed), last)
+        self._follow(plan, behind)
+        if behind < last and ends[behind] == time:
+            self.replace_plan(plan, behind)
+
+    def reconsider(self) -> None:
+        """An instant is over: cut what is planned if it would now be decided otherwise."""
+
+    def replace_plan(self, plan: PlannedRun, behind: int) -> None:
+        """The run is over; the step that is under way ends on the clock."""
+        self.plan = None
+        self.horizon_of_plans = max(SHORTEST, min(self.horizon_of_plans, 2 * behind))
+        plan.ticket.discarded = True
+        self._clock.at_key(plan.ends[behind], self.end_step, plan.key(behind))
+
     def _follow(self, plan: PlannedRun, behind: int) -> None:
         if behind > plan.followed:
             self.follow(plan, behind)

@@ -15,6 +15,7 @@ from serq.runtime.records import PoolRow
 from serq.runtime.session import Session
 
 if TYPE_CHECKING:
+    from serq.runtime.planned_run import PlanningStage
     from serq.runtime.random import DrawStream
     from serq.runtime.stage import Stage
     from serq.runtime.step_scheduler import StepScheduler
@@ -93,6 +94,8 @@ class Pool:
         """The engines that serve it."""
         self.memory_of: list[StepScheduler] = []
         """The engines that name it as `memory` (R-B-039)."""
+        self.planner: PlanningStage | None = None
+        """The engine that planned growth here last."""
         self.figures = PoolFigures()
         self._evict_key = evict_key
         self._draws = draws
@@ -125,6 +128,28 @@ class Pool:
             self._make_room(units, now)
         self.account(now)
         self.used += units
+
+    def has_room(self, count: int, units: float) -> bool:
+        """Whether ``units`` can be taken ``count`` times without an eviction."""
+        used = self.used
+        if not used.is_integer():
+            for _ in range(count - 1):
+                used += units
+        else:  # whole numbers: their sum is exact in any order
+            used += (count - 1) * units
+        cached = self.cache.total
+        return used + units <= self.capacity + SLACK and not (
+            cached > 0.0 and cached > self.capacity - used - units + SLACK
+        )
+
+    def take_together(self, count: int, units: float, now: float) -> None:
+        """Take ``units`` ``count`` times at one instant, where there is room."""
+        self.account(now)
+        if self.used.is_integer():
+            self.used += count * units
+        else:
+            for _ in range(count):
+                self.used += units
 
     def enrol(self, session: Session, now: float) -> None:
         """Count one more allocation of ``session``."""

@@ -110,7 +110,7 @@ class MeteredExecutor:
         totals = BatchTotals(
             tokens=batch.tokens,
             prefilled=batch.prefilled,
-            scheduled=float(len(batch.served)),
+            scheduled=float(batch.scheduled),
             decoders=batch.decoders,
             context_decode=batch.kv_decode,
             context_prefill=batch.kv_prefill,

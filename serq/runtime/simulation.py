@@ -264,6 +264,8 @@ class Simulation:
         clock.phase = 1
         for instant in sorted(instants):
             clock.now = instant
+            for planner in self._world.followed:
+                planner.follow_to(instant)
             for gauge in self._gauges:
                 gauge.sample(instant)
         clock.now, clock.phase = now, phase

@@ -10,6 +10,7 @@ from serq.runtime.clock import Clock
 from serq.runtime.records import StageRow
 
 if TYPE_CHECKING:
+    from serq.runtime.holdings import Holdings
     from serq.runtime.session import Session
 
 _GAIN = 0.01
@@ -20,6 +21,9 @@ class Waker(Protocol):
     """What stages need of the world."""
 
     clock: Clock
+    holdings: Holdings
+    headers_change: bool
+    """Whether some hold, or some order of waiting, reads what changes by itself: time, or live state."""
     restless: bool
     """Whether somebody asks anew at every event."""
 

@@ -33,6 +33,9 @@ class Memory(Protocol):
     def grow_run(self, allocation: Allocation, units: float, resume: Callable[[], None]) -> bool:
         """Give a growing run ``units`` more, or let it wait, or preempt."""
 
+    def grow_together(self, pool: Pool, count: int, units: float) -> bool:
+        """Give ``count`` runs ``units`` more each, if nobody has to give way for any of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepRules:
@@ -46,6 +49,8 @@ class StepRules:
     serve_key: Callable[[TokenRun, TokenBatch], tuple[int, ...]] | None = None
     serve_only: Callable[[TokenRun, TokenBatch], bool] | None = None
     exclusive_prefill: bool = False
+    decodes_first: bool = False
+    """Whether the serve key is that of `serve decode first` (R-B-036)."""
     order_reads: frozenset[str] = frozenset()
     cost_reads: frozenset[str] = frozenset()
 
@@ -105,20 +110,25 @@ class StepScheduler:
         batch = self._forming = TokenBatch()
         preemptions = self.memory.preemptions
         try:
-            self._decodes_wait = rules.exclusive_prefill and not all(run.decoding for run in self.residents)
-            if self._decodes_wait:
-                self._serve_one_prefill(batch)
-            else:
-                self._serve(self._order(totals), batch)
+            self._serve_residents(totals, batch)
             if not (self._decodes_wait and batch.served):
                 self._admit(batch, preemptions)
         finally:
             self._forming = None
         batch.preempted = self.memory.preemptions != preemptions
-        if not batch.served and not batch.preempted:
+        if not batch.scheduled and not batch.preempted:
             return None
         self._total_up(batch)
         return batch
+
+    def _serve_residents(self, totals: TokenBatch, batch: TokenBatch) -> None:
+        """Give tokens to those who were there before (R-B-021 to R-B-024, R-B-037)."""
+        exclusive = self.rules.exclusive_prefill
+        self._decodes_wait = exclusive and not all(run.decoding for run in self.residents)
+        if self._decodes_wait:
+            self._serve_one_prefill(batch)
+        else:
+            self._serve(self._order(totals), batch)
 
     def budget(self, totals: TokenBatch) -> float:
         """The token budget of an iteration now; NaN counts as unlimited (R-B-025)."""
@@ -136,9 +146,13 @@ class StepScheduler:
         left = self.budget(totals)
         chunk = self._evaluate_chunk(totals)
         for run in self.residents:
-            share = min(run.remaining, 1.0 if run.decoding else chunk)
+            share = min(self.remaining(run), 1.0 if run.decoding else chunk)
             left = left - share if share < left else 0.0
         return max(left, 0.0)
+
+    def remaining(self, run: TokenRun) -> float:
+        """Tokens that ``run``, a resident, has still to be computed."""
+        return run.remaining
 
     def _evaluate_chunk(self, totals: TokenBatch) -> float:
         """The cap of one prefill; 0, negative or absent: none (R-B-026)."""
@@ -281,8 +295,9 @@ class StepScheduler:
         reads = self.rules.cost_reads
         memory = "kv_decode" in reads or "kv_prefill" in reads
         attention = "attention" in reads
-        tokens = prefilled = units = kv_decode = 0.0
-        decoders = 0
+        prefilled = units = 0.0
+        tokens, decoders = float(batch.grouped), batch.grouped
+        kv_decode = batch.kv_decode
         for run in batch.served:
             n = run.tokens
             tokens += n
@@ -301,8 +316,7 @@ class StepScheduler:
         batch.tokens, batch.prefilled, batch.decoders = tokens, prefilled, float(decoders)
         batch.kv_decode = kv_decode
 
-    @staticmethod
-    def launch(batch: TokenBatch) -> None:
+    def launch(self, batch: TokenBatch) -> None:
         """``batch`` is under way: positions advance now; a run preempted meanwhile keeps them (R-B-044)."""
         for run in batch.served:
             allocation = run.growing

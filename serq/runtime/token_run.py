@@ -16,6 +16,7 @@ class TokenRun:
         "admission",
         "advanced",
         "decoding",
+        "first_growth",
         "growing",
         "held",
         "joined",
@@ -24,6 +25,7 @@ class TokenRun:
         "remaining",
         "schedulable",
         "session",
+        "since",
         "tokens",
     )
 
@@ -47,6 +49,8 @@ class TokenRun:
         """What the session holds of the engine's memory, innermost (R-B-039)."""
         self.others: tuple[Allocation, ...] = ()
         """What it holds of it in outer holds."""
+        self.since = self.first_growth = 0
+        """In a group: the iterations before it joined, and that in which it first grows."""
 
     def memory_units(self) -> float:
         """Units of the engine's memory that the session holds."""
@@ -62,6 +66,7 @@ class TokenBatch:
     __slots__ = (
         "attention",
         "decoders",
+        "grouped",
         "kv_decode",
         "kv_prefill",
         "preempted",
@@ -74,6 +79,8 @@ class TokenBatch:
     def __init__(self) -> None:
         self.served: list[TokenRun] = []
         """Runs with tokens, in the order in which they were served (R-B-028)."""
+        self.grouped = 0
+        """How many are served as members of a group, ahead of those in ``served``."""
         self.preempted = False
         self.residents = 0.0
         self.decoders = 0.0
@@ -82,3 +89,8 @@ class TokenBatch:
         self.kv_decode = 0.0
         self.kv_prefill = 0.0
         self.attention = 0.0
+
+    @property
+    def scheduled(self) -> int:
+        """How many runs have tokens."""
+        return self.grouped + len(self.served)

@@ -46,6 +46,8 @@ class World:
         self.events = 0
         self.planners: list[PlanningStage] = []
         """Stages that may plan step ends ahead, which then are no events."""
+        self.followed: list[PlanningStage] = []
+        """Those whose plans change what others see: they are followed to every event."""
         self.headers_change = False
         """Whether some hold, or some order of waiting, reads what changes by itself: time, or live state."""
         self.restless = False
@@ -219,6 +221,7 @@ class World:
         if alone:
             clock.begin_starts()
         turns = self._turns = sorted(attended)
+        changes = self.holdings.changes
         restless = self.headers_change and bool(self._asking)
         while turns:
             rank = self._turn = heappop(turns)
@@ -243,10 +246,20 @@ class World:
             self.network.plan()
         clock.rank = 0
         if alone:
-            self.restless = restless
-            if restless:
-                for planner in self.planners:
-                    planner.cut()
+            self._look_ahead(restless or (bool(self._asking) and self.holdings.changes != changes))
+
+    def _look_ahead(self, restless: bool) -> None:
+        """The instant is over. Somebody is ``restless`` who will ask anew at the next event, whatever it is.
+
+        That is an engine that found nothing to do, who waits on terms that change by themselves, and who
+        came to wait, or for whom room was made, while engines started: nothing was settled since (R-B-006).
+        """
+        self.restless = restless
+        if restless:
+            for planner in self.planners:
+                planner.cut()
+        for follower in self.followed:
+            follower.reconsider()
 
     def has_begun(self, rank: int) -> bool:
         """Whether the stage of ``rank`` has had its turn at this instant."""
@@ -260,6 +273,10 @@ class World:
     def advance(self, horizon: float) -> bool:
         """Let the next event not later than ``horizon`` happen, and all that follows at once from it."""
         before = self.clock.now
+        time = self.clock.next_time()
+        if time <= horizon:
+            for stage in self.followed:
+                stage.stand_before(time)
         if not self.clock.advance(horizon):
             return False
         self.events += 1

@@ -41,6 +41,15 @@ _PROVISIONAL: Final = 2
 """Blocks of an engine whose executor is asked how many there are."""
 
 
+def not_fast(stage: str, reason: WalkReason) -> RunError:
+    """The error of a stage that could not be fast, where every engine must be."""
+    return RunError(
+        f"stage `{stage}`: no step of it can be planned ahead: {reason.value}; "
+        "`--engine auto` walks where it must",
+        code="not-fast",
+    )
+
+
 class EngineAssembly:
     """Builds the engines of a run, and asks them together what only all of them can answer.
 
@@ -158,11 +167,7 @@ class EngineAssembly:
     def _insist(self, name: str, reason: WalkReason) -> WalkReason:
         """``reason``, unless every engine must be fast. Raises RunError then."""
         if self._mode == "fast":
-            raise RunError(
-                f"stage `{name}`: no step of it can be planned ahead: {reason.value}; "
-                "`--engine auto` walks where it must",
-                code="not-fast",
-            )
+            raise not_fast(name, reason)
         return reason
 
     def _hasher(self, config: EngineConfig, fast: bool) -> Hasher | None:

@@ -1,0 +1,197 @@
+"""Residents of an engine that decode one token in every iteration, counted together (law L1).
+
+An iteration changes all of them in the same way, so what changes is kept once: how many iterations there
+were. What one of them has left, how far it is and what it holds follow from when it joined. Everything here
+is in whole numbers, of which sums and differences are exact in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+from serq.runtime.token_run import TokenRun
+
+if TYPE_CHECKING:
+    from serq.runtime.pool import Pool
+
+_LARGEST: Final = 2.0**52
+
+
+def _whole(amount: float) -> bool:
+    return 0.0 <= amount < _LARGEST and amount.is_integer()
+
+
+@dataclass(slots=True)
+class Growth:
+    """How many members grow by a block when: those of remainder r whenever ``iteration % block`` is r."""
+
+    block: int
+    counts: dict[int, int] = field(default_factory=dict)
+    later: dict[int, int] = field(default_factory=dict)
+    """Iteration -> members that grow then for the first time."""
+
+    def add(self, first: int, sign: int, now: int) -> None:
+        """A member whose first growth is in ``first`` joins (1) or leaves (-1) before iteration ``now``."""
+        counts, key = (self.counts, first % self.block) if first < now else (self.later, first)
+        counts[key] = counts.get(key, 0) + sign
+
+    def at(self, iteration: int) -> int:
+        """How many grow in ``iteration``, all of those before having been taken."""
+        return self.counts.get(iteration % self.block, 0) + self.later.get(iteration, 0)
+
+    def take(self, iteration: int) -> int:
+        """The same; those that grow for the first time grow every ``block`` iterations from now on."""
+        remainder = iteration % self.block
+        first = self.later.pop(iteration, 0)
+        if first:
+            self.counts[remainder] = self.counts.get(remainder, 0) + first
+        return self.counts.get(remainder, 0)
+
+    def ahead(self, start: int, steps: int) -> list[int]:
+        """How many grow in each of the ``steps`` iterations from ``start`` on."""
+        counts = dict(self.counts)
+        out = []
+        for iteration in range(start, start + steps):
+            remainder = iteration % self.block
+            first = self.later.get(iteration, 0)
+            if first:
+                counts[remainder] = counts.get(remainder, 0) + first
+            out.append(counts.get(remainder, 0))
+        return out
+
+
+class DecodeGroup:
+    """The members, and what they come to.
+
+    ``done`` iterations were applied. ``formed`` of them were launched: one more while one is under way. In
+    ``grown`` of them members have grown: one more while one is formed.
+    """
+
+    def __init__(self) -> None:
+        self.members: set[TokenRun] = set()
+        self.done = self.formed = self.grown = 0
+        self.units = 0.0
+        """Units of the engine's memory that members hold (`kv_decode`)."""
+        self.pool: Pool | None = None
+        """The pool into which members grow."""
+        self.growth = Growth(1)
+        self.memory_growth = Growth(1)
+        """The part of it that is in the engine's memory."""
+        self._ends: list[tuple[int, float, int, TokenRun]] = []
+        """A heap: in which iteration who is done; at equal ones in the order of admission (R-B-028)."""
+        self._fresh: list[TokenRun] = []
+        """Members that were under way in no iteration."""
+
+    # --- members ----------------------------------------------------------------------------------------
+
+    def admits(self, run: TokenRun) -> bool:
+        """Whether ``run`` can be counted with the others."""
+        if not (run.decoding and run.schedulable and _whole(run.remaining) and _whole(run.memory_units())):
+            return False
+        allocation = run.growing
+        if allocation is None:
+            return True
+        pool = allocation.pool
+        block = 1.0 if pool.block is None else pool.block
+        return (
+            _whole(allocation.position)
+            and _whole(allocation.units)
+            and allocation.position <= allocation.units
+            and _whole(block)
+            and allocation.units % block == 0.0
+            and (self.pool is None or self.pool is pool)
+        )
+
+    def join(self, run: TokenRun) -> None:
+        """``run`` takes part from the next iteration on; none is under way or formed."""
+        self.members.add(run)
+        self._fresh.append(run)
+        run.since = self.done
+        heappush(self._ends, (self.done + int(run.remaining), run.admission, run.order, run))
+        self.units += run.memory_units()
+        allocation = run.growing
+        if allocation is None:
+            return
+        if self.pool is None:
+            self.pool = allocation.pool
+            block = 1 if self.pool.block is None else int(self.pool.block)
+            self.growth, self.memory_growth = Growth(block), Growth(block)
+        run.first_growth = self.grown + int(allocation.units - allocation.position)
+        self._count_growth(run, 1)
+
+    def _count_growth(self, run: TokenRun, sign: int) -> None:
+        self.growth.add(run.first_growth, sign, self.grown)
+        if run.growing is run.held:
+            self.memory_growth.add(run.first_growth, sign, self.grown)
+
+    def remaining(self, run: TokenRun) -> float:
+        """Tokens that a member has left."""
+        return run.remaining - (self.done - run.since)
+
+    def _write(self, run: TokenRun) -> None:
+        """Write into ``run`` what was counted for it."""
+        allocation = run.growing
+        if allocation is not None:
+            allocation.position += self.formed - run.since
+            if run.first_growth < self.grown:
+                block = self.growth.block
+                allocation.units += ((self.grown - 1 - run.first_growth) // block + 1) * block
+        run.remaining -= self.done - run.since
+
+    def dissolve(self) -> list[TokenRun]:
+        """Write into all members what was counted for them, in the order of admission; the group is spent."""
+        runs = sorted(self.members, key=lambda run: (run.admission, run.order))
+        for run in runs:
+            self._write(run)
+        return runs
+
+    # --- iterations -------------------------------------------------------------------------------------
+
+    @property
+    def until_finish(self) -> int:
+        """In how many iterations more, that under way included, a member is done."""
+        return self._ends[0][0] - self.done
+
+    def grow(self) -> None:
+        """The members grow for the iteration that is formed; their pool has given the units."""
+        if self.pool is not None:
+            self.growth.take(self.grown)
+            self.units += self.memory_growth.take(self.grown) * self.growth.block
+        self.grown += 1
+
+    def growth_ahead(self, steps: int) -> tuple[list[int], list[int]]:
+        """How many members grow in each of the next ``steps`` iterations, and how many in the memory."""
+        if self.pool is None:
+            return [0] * steps, [0] * steps
+        return self.growth.ahead(self.grown, steps), self.memory_growth.ahead(self.grown, steps)
+
+    def advance(self, count: int) -> None:
+        """``count`` iterations are done, and as many launched, in which nobody grows or is done."""
+        self.done += count
+        self.grown += count
+        self.formed += count
+
+    def launch(self) -> None:
+        """The iteration that was formed is under way."""
+        self.formed += 1
+        for run in self._fresh:
+            allocation = run.growing
+            if allocation is not None and not run.advanced:
+                run.advanced = allocation.hold.tracked = True
+        self._fresh.clear()
+
+    def finish(self) -> list[TokenRun]:
+        """The iteration under way is done. Returns the members that are, which have left."""
+        self.done += 1
+        finished = []
+        while self._ends and self._ends[0][0] == self.done:
+            run = heappop(self._ends)[3]
+            if run.growing is not None:
+                self._count_growth(run, -1)
+            self._write(run)
+            self.units -= run.memory_units()
+            self.members.discard(run)
+            finished.append(run)
+        return finished
