@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.extents.chains import PrefixChain
-from serq.runtime.vllm.extents.pool import BlockTable, Extent, ExtentPool
+from serq.runtime.vllm.extents.pool import BlockTable, ExtentPool, Stretch
 from serq.runtime.vllm.kv_cache_manager import KVCacheManager
 from serq.runtime.vllm.kv_cache_spec import FullAttentionSpec, ceil_div
 from serq.runtime.vllm.prefix_lookup import PrefixHit
@@ -16,9 +16,9 @@ from serq.runtime.vllm.request import Request
 
 @dataclass(frozen=True, slots=True)
 class ExtentHit(PrefixHit):
-    """A hit as extents; the last of them may reach further than ``num_tokens``."""
+    """A hit as stretches of extents."""
 
-    extents: Sequence[Extent] = ()
+    extents: Sequence[Stretch] = ()
 
 
 def suits_extents(config: EngineConfig) -> bool:
@@ -85,12 +85,12 @@ class ExtentKVCacheManager(KVCacheManager):
         table = self.tables.get(request.request_id)
         held = table.held if table is not None else 0
         required = ceil_div(min(num_main, limit), size)
-        extents: Sequence[Extent] = ()
+        extents: Sequence[Stretch] = ()
         hit_blocks = evictable = 0
         if hit is not None and hit.num_tokens:
             assert isinstance(hit, ExtentHit)
             extents, hit_blocks = hit.extents, hit.num_tokens // size
-            evictable = _num_free(extents, hit_blocks)
+            evictable = sum(end - extent.lo for extent, end in extents if not extent.holders)
         spare = pool.num_free_blocks - evictable - self._watermark(request, has_running)
         if full_sequence_must_fit:
             whole = ceil_div(min(request.num_tokens, limit), size)
@@ -101,7 +101,7 @@ class ExtentKVCacheManager(KVCacheManager):
         if table is None:
             table = self.tables[request.request_id] = BlockTable()
         if extents:
-            pool.take_hit(table, extents, hit_blocks)
+            pool.take_hit(table, extents)
         if required > table.held:
             pool.take(required - table.held)
             table.held = required
@@ -157,14 +157,3 @@ class ExtentKVCacheManager(KVCacheManager):
         if table is not None and len(self.tables) == 1 and self.config.enable_prefix_caching:
             common = table.held
         return [common]
-
-
-def _num_free(extents: Sequence[Extent], blocks: int) -> int:
-    """How many of the first ``blocks`` blocks of ``extents`` nobody holds."""
-    free = 0
-    for extent in extents:
-        length = min(extent.hi - extent.lo, blocks)
-        if not extent.holders:
-            free += length
-        blocks -= length
-    return free

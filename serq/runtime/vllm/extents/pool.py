@@ -37,6 +37,10 @@ class Extent:
         self.after = self
 
 
+Stretch = tuple[Extent, int]
+"""The blocks of an extent up to one that is not among them: an extent may reach further than a hit."""
+
+
 class BlockTable:
     """The blocks of one request: ``published`` ones, as extents in order, then others up to ``held``."""
 
@@ -73,12 +77,9 @@ class ExtentPool(BlockPool):
 
     # ---- lookup ---------------------------------------------------------------
 
-    def find(self, chain: PrefixChain, limit: int) -> tuple[list[Extent], int]:
-        """The extents that cache the longest prefix of at most ``limit`` blocks, and its length (S-073).
-
-        The last of them may reach further than the prefix.
-        """
-        found: list[Extent] = []
+    def find(self, chain: PrefixChain, limit: int) -> tuple[list[Stretch], int]:
+        """What caches the longest prefix of at most ``limit`` blocks, and its length (S-073)."""
+        found: list[Stretch] = []
         length = 0
         index = self._index
         for run, end in zip(chain.runs, chain.ends, strict=True):
@@ -90,8 +91,8 @@ class ExtentPool(BlockPool):
             for extent in cached:
                 if extent.lo > place or place >= blocks:
                     break
-                found.append(extent)
-                place = extent.hi
+                place = min(extent.hi, blocks)
+                found.append((extent, place))
             if place < blocks:
                 return found, length + place
             length += blocks
@@ -110,23 +111,20 @@ class ExtentPool(BlockPool):
             return
         count -= self._uncached
         self._uncached = 0
-        first = self._list.after
         while count:
+            first = self._list.after
             length = first.hi - first.lo
-            following = first.after
             if length <= count:
                 self._unlink(first)
             self._evict(first, min(length, count))
             count -= min(length, count)
-            first = following
 
-    def take_hit(self, table: BlockTable, extents: Sequence[Extent], length: int) -> None:
-        """Start ``table`` with a hit of ``length`` blocks, taken out of the free list if need be (S-094)."""
-        for extent in extents:
-            blocks = extent.hi - extent.lo
-            if table.held + blocks > length:
-                blocks = length - table.held
-                self._split(extent, extent.lo + blocks)
+    def take_hit(self, table: BlockTable, hit: Sequence[Stretch]) -> None:
+        """Start ``table`` with a hit, taken out of the free list if need be (S-094)."""
+        for extent, end in hit:
+            if extent.hi > end:
+                self._split(extent, end)
+            blocks = end - extent.lo
             if not extent.holders:
                 self._unlink(extent)
                 self._num_free -= blocks

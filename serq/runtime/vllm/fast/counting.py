@@ -276,7 +276,7 @@ class CountingScheduler(VllmScheduler):
         self.individuals = [request for request in self.running if request not in self.decodes.members]
         for request in tuple(self.individuals):
             known = request.num_tokens + request.num_output_placeholders
-            if request.num_computed_tokens and known - request.num_computed_tokens == 1:
+            if not request.is_prefill_chunk and known - request.num_computed_tokens == 1:
                 self._join(request, 0)
         if self._scattered:
             self.scatter()
