@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from os.path import normpath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from serq.errors import CompileError, RunError, UsageError
 from serq.ir import nodes
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Sets = Mapping[str, str | float]
 """New values for `let`s: a number, or the text of a constant expression."""
+EngineMode = Literal["auto", "fast", "reference"]
+"""How `vllm` stages run: planned ahead where that is possible, always or refused, never."""
+ENGINE_MODES: Final = ("auto", "fast", "reference")
 Settings = Mapping[str, float]
 """New values for parts of the run block."""
 Progress = Callable[[float, int], None]
@@ -104,13 +107,18 @@ def run(
     progress: Progress | None = None,
     profile: Profile | None = None,
     out: RunWriter | None = None,
+    engine: EngineMode = "auto",
 ) -> Report:
     """Run a program, or the file at a path, to its end. Raises RunError, with what was recorded by then.
 
     ``steps`` keeps what every step of a `vllm` stage is made of, so that the report tells how it lay on the
     device; without it a run is faster. ``profile`` is told how long the phases of the run took. ``out`` keeps
-    the run in a folder while it goes on (see :func:`open_run_folder`).
+    the run in a folder while it goes on (see :func:`open_run_folder`). ``engine`` says how `vllm` stages run:
+    "auto" plans steps ahead where that is possible, "fast" raises RunError for a stage where it never is,
+    "reference" forms every step by itself. What is recorded is the same.
     """
+    if engine not in ENGINE_MODES:
+        raise UsageError(f"engine={engine!r}: it is one of {', '.join(ENGINE_MODES)}")
     profile = profile or Profile()
     with profile.phase("load"):
         from serq.runtime.codegen.model import model_of
@@ -133,6 +141,7 @@ def run(
                 progress=progress,
                 sink=out,
                 folder=program.folder,
+                engine=engine,
             )
     except RunError as error:
         if error.records is not None:

@@ -47,7 +47,18 @@ class Profile:
         peak = peak_memory()
         if peak is not None:
             parts.append(f"peak memory {peak / 1e6:,.0f} MB")
-        return "\n".join((*lines, ", ".join(parts)))
+        return "\n".join((*lines, ", ".join(parts), *_planned(records)))
+
+
+def _planned(records: Records) -> Iterator[str]:
+    """For every engine, how many of its steps were planned ahead, and why the others were not."""
+    for row in records.engines:
+        walked = sum(count for _, count in row.walked_steps)
+        steps = row.planned_steps + walked
+        if steps:
+            reasons = "; ".join(f"{reason} {count:,}" for reason, count in row.walked_steps)
+            share = f"{row.planned_steps / steps:.1%} of {steps:,} steps planned"
+            yield f"{row.name}[{row.member}]: {share}; walked: {reasons or 'none'}"
 
 
 def peak_memory() -> int | None:

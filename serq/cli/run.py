@@ -14,6 +14,7 @@ from serq.errors import RunError, UsageError
 from serq.profiling import Profile
 
 if TYPE_CHECKING:
+    from serq.api import EngineMode
     from serq.results import Report
     from serq.results.run_folder import PartFormat
 
@@ -61,6 +62,12 @@ def step_range(
 @click.option("--out", type=FILE, metavar="DIR", help="Keep the run in DIR while it goes on (read_run).")
 @click.option("--out-format", type=click.Choice(("parquet", "csv")), help="Files in DIR (default: parquet).")
 @click.option("--overwrite", is_flag=True, help="Replace the run that DIR holds.")
+@click.option(
+    "--engine",
+    type=click.Choice(("auto", "fast", "reference")),
+    default="auto",
+    help="How vllm stages run: planned ahead where possible, always (or refused), never. Same results.",
+)
 @click.option("--profile", "profiled", is_flag=True, help="Say on stderr where the time went.")
 def run(
     file: Path,
@@ -77,6 +84,7 @@ def run(
     out: Path | None,
     out_format: PartFormat | None,
     overwrite: bool,
+    engine: EngineMode,
     profiled: bool,
 ) -> None:
     """Simulate FILE (.sq, or .json for an IR file) and print what happened.
@@ -115,7 +123,14 @@ def run(
         writer = api.open_run_folder(out, program, out_format or "parquet", overwrite=overwrite)
     try:
         with showing_progress(program.ir.run.horizon) as progress:
-            report = api.run(program, steps=steps is not None, progress=progress, profile=profile, out=writer)
+            report = api.run(
+                program,
+                steps=steps is not None,
+                progress=progress,
+                profile=profile,
+                out=writer,
+                engine=engine,
+            )
     except RunError as error:
         if error.report is not None:
             show(error.report)

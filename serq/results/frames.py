@@ -76,6 +76,7 @@ def engine_frame(engines: Sequence[EngineFigures]) -> DataFrame:
             "requests": engine.requests,
             **{name: getattr(engine.row, name) for name in _ENGINE_FIGURES},
             **_memory(engine.row),
+            "walked_steps": dict(engine.row.walked_steps),
             **{
                 f"{metric}_{field.name}": getattr(getattr(engine, metric), field.name)
                 for metric in ("ttft", "tpot", "e2e")
@@ -94,7 +95,8 @@ def _memory(row: EngineRow) -> dict[str, float]:
     return {name: value for name, value in asdict(row.memory).items() if name != "usable"}
 
 
-_ENGINE_FIGURES = ("steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage", "dummy_steps")
+_ENGINE_FIGURES = ("steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage", "dummy_steps",
+                   "planned_steps")  # fmt: skip
 
 
 def request_frame(records: Records) -> DataFrame:

@@ -185,5 +185,9 @@ class EngineRow:
     """What is in the blocks of a model with recurrent states."""
     dummy_steps: int = 0
     """Steps of its data-parallel group in which it had nothing to compute."""
+    planned_steps: int = 0
+    """Steps of the whole run that were planned ahead; they differ in nothing else."""
+    walked_steps: tuple[tuple[str, int], ...] = ()
+    """(Reason, steps) of those that were formed one by one, the most frequent first."""
     layout: StepLayoutEngine | None = None
     """What lays them out on the device; None where no rows were asked for."""

@@ -49,7 +49,7 @@ def simulate(
     progress: Progress | None = None,
     folder: Path | None = None,
     sink: RecordSink | None = None,
-    engine: EngineMode = "reference",
+    engine: EngineMode = "auto",
 ) -> Records:
     """Run ``program`` to its end and return what it recorded.
 
@@ -120,7 +120,7 @@ class Simulation:
         trace: TraceSource | None,
         keep_rows: bool = False,
         folder: Path = Path(),
-        engine: EngineMode = "reference",
+        engine: EngineMode = "auto",
     ) -> None:
         self.clock = Clock()
         self.model: Model = model_of(program)

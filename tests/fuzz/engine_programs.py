@@ -18,14 +18,16 @@ WALKING_COSTS = (
     "4 + ~exp(3)", "3 + queue(engine[0])", "5 + tokens * (1 + kv_usage(engine[0]))", "2 + free(room)",
     "1 + max j in 2 (waiting(engine[j]))",
 )  # fmt: skip
-ODD_COSTS = ("100000000000000000000 + tokens", "(now < 150) * 4", "tokens > 40 ? 0 : 5", "1 / 0 * (tokens > 90) + 6")
+ODD_COSTS = (
+    "100000000000000000000 + tokens", "(now < 150) * 4", "tokens > 40 ? 0 : 5", "1 / 0 * (tokens > 90) + 6",
+)  # fmt: skip
 GAUGES = (
     "kv_usage(engine[0])", "running(engine[0]) + waiting(engine[1])", "queue(engine[1])", "now",
     "kv_usage(engine[1]) * running(engine[1])", "free(room)",
 )  # fmt: skip
 READS = (
-    "kv_usage(engine[0])", "running(engine[1])", "waiting(engine[0])", "queue(engine[0])", "reusable(engine[0], chat)",
-    "reusable(engine[1], chat)", "now", "busy(engine[1])",
+    "kv_usage(engine[0])", "running(engine[1])", "waiting(engine[0])", "queue(engine[0])",
+    "reusable(engine[0], chat)", "reusable(engine[1], chat)", "now", "busy(engine[1])",
 )  # fmt: skip
 
 
@@ -98,9 +100,11 @@ class EngineProgram:
             return "waiting priority;"
         if kind < 0.85:
             wait = self.pick(0, 5, 50, 20000, 100000)
-            return f"waiting short_request_first {{ threshold {self.pick(8, 20, 60)}; long_max_wait_ms {wait}; }}"
+            threshold = self.pick(8, 20, 60)
+            return f"waiting short_request_first {{ threshold {threshold}; long_max_wait_ms {wait}; }}"
         if kind < 0.95:
-            return f"waiting by ({self.pick('prompt_tokens', '0 - waited', 'preempted, prompt_tokens', 'priority')});"
+            keys = self.pick("prompt_tokens", "0 - waited", "preempted, prompt_tokens", "priority")
+            return f"waiting by ({keys});"
         return "waiting batch_job_aware { max_jobs 5; }" if self.chance(0.3) else ""
 
     def cost(self) -> str:
@@ -119,11 +123,14 @@ class EngineProgram:
             f"renewal({rng.choice((1, 3, 10, 25))})", "renewal(1 + floor(~exp(15)))",
         )  # fmt: skip
         self.open = arrive.startswith(("poisson", "renewal"))
-        prompt = self.pick("1 + floor(~exp(20))", "5 + 8 * floor(~uniform(0, 6))", "16", "1 + floor(~uniform(0, 60))")
+        prompt = self.pick(
+            "1 + floor(~exp(20))", "5 + 8 * floor(~uniform(0, 6))", "16", "1 + floor(~uniform(0, 60))"
+        )
         out = self.pick("1 + floor(~exp(12))", "1 + floor(~uniform(0, 40))", "1", "3", "30")
         return (
-            f"workload {{ arrive {arrive}; init {{ set p = {prompt}; set o = {out}; set text = floor(~uniform(0, 3)); "
-            "set pri = floor(~uniform(0, 3)); set turns = 1 + floor(~exp(0.8)); } }"
+            f"workload {{ arrive {arrive}; init {{ set p = {prompt}; set o = {out}; "
+            "set text = floor(~uniform(0, 3)); set pri = floor(~uniform(0, 3)); "
+            "set turns = 1 + floor(~exp(0.8)); } }"
         )
 
     def session(self) -> str:
@@ -131,7 +138,8 @@ class EngineProgram:
         if self.pooled:
             body = f"hold room (1) {{ {body} }}"
         if self.closed:
-            body = f"loop {{ {body} set turns = turns - 1; branch (turns < 1) {{ end; }} run think ({self.gap()}); }}"
+            again = f"set turns = turns - 1; branch (turns < 1) {{ end; }} run think ({self.gap()});"
+            body = f"loop {{ {body} {again} }}"
         return f"session {{ set j = 0; {body} }}"
 
     def gap(self) -> str:
@@ -186,6 +194,7 @@ class EngineProgram:
         horizon = rng.choice((40, 137, 300) if self.closed else (40, 137, 300, 800, 2000))
         if self.quick:
             horizon /= 100
-        warmup = f"warmup {rng.choice((0, horizon / 10, horizon / 4, horizon / 2))};" if self.chance(0.5) else ""
+        share = rng.choice((0, 0.1, 0.25, 0.5))
+        warmup = f"warmup {horizon * share};" if self.chance(0.5) else ""
         arrivals = f"arrivals {rng.randint(1, 15)};" if self.open and self.chance(0.3) else ""
         return f"run {{ horizon {horizon}; {warmup} {arrivals} seed {rng.randint(1, 99)}; }}"

@@ -1,8 +1,8 @@
 """``python -m tests.fuzz.fast_path --programs 20000 --seed 1``: planned runs record what the walk records.
 
 Every random program runs twice, with ``reference`` and with ``auto`` engines, and everything recorded is
-compared: requests, steps, figures, gauges, samples, findings, and how the run ended. A program that differs is
-written to ``build/fuzz``. Ends with 1 if any does.
+compared: requests, steps, figures, gauges, samples, findings, and how the run ended. A program that differs
+is written to ``build/fuzz``. Ends with 1 if any does.
 """
 
 from __future__ import annotations

@@ -285,7 +285,9 @@ class VllmEngine(PlannedEngine):
     def engine_row(self, now: float) -> EngineRow:
         """The options of the engine and its figures since warm-up."""
         self.catch_up()
-        return self.log.row(self.resolved.options, now)
+        row = self.log.row(self.resolved.options, now)
+        row.planned_steps, row.walked_steps = self.planned_steps, self.reasons_walked()
+        return row
 
     @property
     def is_stalled(self) -> bool:

@@ -176,6 +176,11 @@ class PlannedEngine(PlanningStage):
         """A step with tokens was formed by itself."""
         self.walked_steps[self._walks_for] = self.walked_steps.get(self._walks_for, 0) + 1
 
+    def reasons_walked(self) -> tuple[tuple[str, int], ...]:
+        """(Reason, steps), the most frequent first."""
+        counts = ((reason.value, count) for reason, count in self.walked_steps.items())
+        return tuple(sorted(counts, key=lambda entry: -entry[1]))
+
     def tell_all(self) -> None:
         """Write into all requests what was counted for them by now."""
         self.catch_up()

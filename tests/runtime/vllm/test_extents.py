@@ -1,4 +1,4 @@
-"""Extents and blocks: after the same calls both know the same, whatever was shared, copied, freed and reused."""
+"""Extents and blocks: after the same calls both know the same, whatever was shared, copied and reused."""
 
 from __future__ import annotations
 
