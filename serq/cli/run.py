@@ -91,10 +91,7 @@ def run(
 
     A run that dies or is interrupted still prints and dumps what it recorded, and says so.
     """
-    if out is None and (out_format is not None or overwrite):
-        raise UsageError("--out-format and --overwrite say how --out DIR is written: give it")
-    if out is not None and (steps is not None or steps_of is not None):
-        raise UsageError("a run folder does not keep what steps are made of: --out cannot go with --steps")
+    _check_out(out, out_format, overwrite, lists_steps=steps is not None or steps_of is not None)
     if steps_of is not None and steps is None:
         steps = EVERY_STEP
     if steps is not None and as_json:
@@ -124,18 +121,24 @@ def run(
     try:
         with showing_progress(program.ir.run.horizon) as progress:
             report = api.run(
-                program,
-                steps=steps is not None,
-                progress=progress,
-                profile=profile,
-                out=writer,
+                program, steps=steps is not None, progress=progress, profile=profile, out=writer,
                 engine=engine,
-            )
+            )  # fmt: skip
     except RunError as error:
         if error.report is not None:
             show(error.report)
         raise
     show(report)
+
+
+def _check_out(
+    out: Path | None, out_format: PartFormat | None, overwrite: bool, *, lists_steps: bool
+) -> None:
+    """Raise UsageError for options of a run folder that do not go together."""
+    if out is None and (out_format is not None or overwrite):
+        raise UsageError("--out-format and --overwrite say how --out DIR is written: give it")
+    if out is not None and lists_steps:
+        raise UsageError("a run folder does not keep what steps are made of: --out cannot go with --steps")
 
 
 def list_steps(report: Report, steps: tuple[int, int] | None, stage: str | None) -> None:

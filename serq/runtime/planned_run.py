@@ -19,7 +19,7 @@ from typing import Final
 from serq.runtime.clock import EventKey, Ticket
 from serq.runtime.stage import BatchingStage, Waker
 
-SHORTEST: Final = 4
+SHORTEST: Final = 32
 LONGEST: Final = 512
 
 
