@@ -195,7 +195,8 @@ class Simulation:
                 value(sample)
                 time(now)
                 number(session.number)
-                turn(_turn_number(session.a_turn_no))
+                count = session.a_turn_no
+                turn(count if count == 1.0 else _turn_number(count))
 
         return record
 

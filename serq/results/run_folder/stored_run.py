@@ -153,8 +153,12 @@ class StoredReport(Report):
 
     def _series(self, name: str) -> Series:
         frame = self.observe(name)
-        columns = (frame[column].tolist() for column in ("value", "time", "session", "turn"))
-        return Series(name, *columns)
+        series = Series(name)
+        for column, values in (
+            ("value", series.values), ("time", series.times), ("session", series.sessions), ("turn", series.turns)
+        ):  # fmt: skip
+            values.extend(frame[column])
+        return series
 
     # --- from the part files ----------------------------------------------------------------------------
 

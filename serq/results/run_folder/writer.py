@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import threading
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,7 +93,7 @@ class RunWriter:
             data["observation"] += [name] * len(series.values)
             for column, values in _columns(series).items():
                 data[column] += values
-                values.clear()
+                del values[:]
         self._observations.write(data)
 
     def _write_requests(self, table: RequestTable, rows: int, engines: Sequence[EngineLog | Any]) -> None:
@@ -162,7 +163,7 @@ class RunWriter:
         ]
 
 
-def _columns(series: Series) -> dict[str, list[Any]]:
+def _columns(series: Series) -> dict[str, array[Any]]:
     return {
         "time": series.times,
         "session": series.sessions,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf, isnan, nan
+from typing import Final, NamedTuple
 
 from serq.errors import RunError
 from serq.runtime.clock import Clock
@@ -15,11 +15,13 @@ from serq.runtime.serving.identity import prompt_tokens
 from serq.runtime.serving.sent_request import SentRequest, ServedRequest
 from serq.runtime.session import Session
 from serq.runtime.vllm.request import StopRule
-from serq.runtime.vllm.tokens import OutputScript, Piece
+from serq.runtime.vllm.tokens import OutputScript, TokenSequence
+
+_TOO_LARGE: Final = 2.0**53
+"""From here on not every whole number is a float."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestTerms:
+class RequestTerms(NamedTuple):
     """What a `request` statement says, its expressions evaluated; None or NaN: the clause is not written."""
 
     handle: str
@@ -103,12 +105,15 @@ class Gateway:
         number = self._count
         self._count += 1
         now = self._clock.now
+        stop_rule, output = _end(number, terms)
+        priority = terms.priority
         request = ServedRequest(
             _request_id(number, terms.job),
             self._prompt(session, number, terms),
-            *_end(number, terms),
+            stop_rule,
+            output,
             arrival_time=now,
-            priority=_whole(terms.priority, "priority", lowest=-inf),
+            priority=_whole(priority, "priority", lowest=-inf) if priority else 0,
             skip_reading_prefix_cache=terms.skip_reading_prefix_cache != 0.0,
             hasher=engine.hasher,
         )
@@ -121,7 +126,8 @@ class Gateway:
             terms.handle,
             now,
             hasher=engine.hasher,
-            draws=self._random.request(session.number, _next_number(session)),
+            random=self._random,
+            number_in_session=_next_number(session),
             acceptance=terms.accept,
             label=terms.label,
             job=terms.job,
@@ -130,7 +136,7 @@ class Gateway:
             offers_kv=engine.connector is not None and (terms.handle, engine.connector) in self._fetched,
         )
 
-    def _prompt(self, session: Session, number: int, terms: RequestTerms) -> tuple[Piece, ...]:
+    def _prompt(self, session: Session, number: int, terms: RequestTerms) -> TokenSequence:
         if terms.source is not None:
             return self._fetched_prompt(session, terms.source, terms)
         earlier = None if terms.follows is None else session.requests.get(terms.follows)
@@ -141,9 +147,9 @@ class Gateway:
             conversation=() if earlier is None else earlier.request.tokens.runs,
             prefix=None if prefix is None else (prefix[0], _whole(prefix[1], "tokens of `prefix`")),
             hash_ids=self._hash_ids(session) if terms.traced else None,
-        ).runs
+        )
 
-    def _fetched_prompt(self, session: Session, handle: str, terms: RequestTerms) -> tuple[Piece, ...]:
+    def _fetched_prompt(self, session: Session, handle: str, terms: RequestTerms) -> TokenSequence:
         """The prompt of request ``handle``; the statement says its length, too."""
         request = self.read(session, handle).request
         if terms.new_tokens != request.num_prompt_tokens:
@@ -152,7 +158,7 @@ class Gateway:
                 f"`{handle}`, which it fetches, has {request.num_prompt_tokens}",
                 code="fetched-length",
             )
-        return request.tokens.prefix(request.num_prompt_tokens)
+        return TokenSequence(request.tokens.prefix(request.num_prompt_tokens))
 
     @staticmethod
     def _hash_ids(session: Session) -> array[int]:
@@ -181,7 +187,7 @@ def _end(number: int, terms: RequestTerms) -> tuple[StopRule, OutputScript]:
 
     The model is not let stop before `min_tokens`.
     """
-    lowest = _whole(terms.min_tokens, "`min_tokens`")
+    lowest = _whole(terms.min_tokens, "`min_tokens`") if terms.min_tokens else 0
     length = max(_whole(terms.output_tokens, "output tokens", lowest=1), lowest)
     source = ("output", number)
     if terms.max_tokens is None:
@@ -192,7 +198,9 @@ def _end(number: int, terms: RequestTerms) -> tuple[StopRule, OutputScript]:
 
 def _whole(value: float, what: str, lowest: float = 0) -> int:
     """``value`` as the whole number that it must be. Raises RunError otherwise."""
-    if not (value >= lowest and value < 2**53 and value == int(value)):
-        least = "" if lowest == -inf else f", at least {lowest:.10g}"
-        raise RunError(f"{what}: {value:.10g} is not a whole number{least}", code="not-whole")
-    return int(value)
+    if lowest <= value < _TOO_LARGE:
+        whole = int(value)
+        if whole == value:
+            return whole
+    least = "" if lowest == -inf else f", at least {lowest:.10g}"
+    raise RunError(f"{what}: {value:.10g} is not a whole number{least}", code="not-whole")

@@ -9,7 +9,7 @@ from serq.runtime.vllm.request import Hasher, Request, RequestStatus
 
 if TYPE_CHECKING:
     from serq.runtime.clock import Ticket
-    from serq.runtime.random import DrawStream
+    from serq.runtime.random import DrawStream, RandomSource
     from serq.runtime.serving.engine import VllmEngine
     from serq.runtime.session import Session
 
@@ -39,11 +39,13 @@ class SentRequest:
     """
 
     __slots__ = (
+        "_draws",
+        "_number_in_session",
+        "_random",
         "acceptance",
         "best_position",
         "cached",
         "deliveries",
-        "draws",
         "end_time",
         "engine",
         "fetched",
@@ -79,7 +81,8 @@ class SentRequest:
         sent_time: float,
         *,
         hasher: Hasher | None,
-        draws: DrawStream,
+        random: RandomSource,
+        number_in_session: int,
         acceptance: tuple[float, ...] = (),
         label: float = nan,
         job: float = nan,
@@ -93,7 +96,9 @@ class SentRequest:
         self.handle = handle
         self.sent_time = sent_time
         self.hasher = hasher
-        self.draws = draws
+        self._random = random
+        self._number_in_session = number_in_session
+        self._draws: DrawStream | None = None
         self.acceptance = acceptance
         self.label = label
         self.job = job
@@ -127,7 +132,10 @@ class SentRequest:
 
     def accepts(self, draft: int, chance: float) -> bool:
         """Whether draft number ``draft`` of a verifying step is taken: a draw of this request alone."""
-        return self.draws.unit(draft) < chance
+        draws = self._draws
+        if draws is None:
+            draws = self._draws = self._random.request(self.session.number, self._number_in_session)
+        return draws.unit(draft) < chance
 
     def end(self, status: RequestStatus, now: float) -> None:
         """It ended; a client that has gone on already knows better."""

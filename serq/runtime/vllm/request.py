@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from serq.runtime.vllm.extents.chains import RunHasher
 from serq.runtime.vllm.tokens import OutputScript, Piece, PrefixHasher, Source, TokenSequence
@@ -38,8 +37,7 @@ class RequestStatus(enum.IntEnum):
         return self > RequestStatus.PREEMPTED
 
 
-@dataclass(frozen=True, slots=True)
-class StopRule:
+class StopRule(NamedTuple):
     """When generation ends, apart from the model saying so and from ``max_model_len`` (S-099).
 
     Lengths in output tokens. ``repetition_count`` equal tokens in a row end it too; None: they do not.
@@ -91,7 +89,7 @@ class Request:
     def __init__(
         self,
         request_id: str,
-        prompt: Iterable[Piece],
+        prompt: TokenSequence | Iterable[Piece],
         stop_rule: StopRule,
         output: OutputScript,
         *,
@@ -108,7 +106,7 @@ class Request:
         self.output = output
         self.skip_reading_prefix_cache = skip_reading_prefix_cache
         self.kv_transfer_params: Mapping[str, Any] = kv_transfer_params or {}
-        self.tokens = TokenSequence(prompt)
+        self.tokens = prompt if isinstance(prompt, TokenSequence) else TokenSequence(prompt)
         self.num_prompt_tokens = self.num_tokens = self.tokens.length
         self.num_output_tokens = 0
         self._keys = hasher.keys_of(self.tokens) if hasher is not None else None

@@ -7,7 +7,7 @@ Two sequences are equal exactly where their runs name the same source at the sam
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Source = Hashable
 """Names a stream of tokens: a shared document, one prompt, one output, a Mooncake hash id, a stop token."""
@@ -122,8 +122,7 @@ class PrefixKeys:
         return pieces[0][:2] if len(pieces) == 1 else (tuple(pieces),)
 
 
-@dataclass(frozen=True, slots=True)
-class OutputScript:
+class OutputScript(NamedTuple):
     """What a model will say, token by token; nothing but ``append`` of a request reads it (causality).
 
     ``source`` names ordinary output tokens by index. The token at index ``end_at`` is ``end_token`` (an

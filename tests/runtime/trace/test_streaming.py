@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import astuple
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ run {{ horizon 2000; }}
 """
 
 
-def series(arrive: str, order: str, trace: Trace | TraceFile) -> list[tuple[object, ...]]:
+def series(arrive: str, order: str, trace: Trace | TraceFile) -> list[tuple[Any, ...]]:
     program = serq.compile(source=REPLAY.format(arrive=arrive, order=order))
     found: list[Series] = list(simulate(program.ir, trace=trace).series.values())
     assert found[0].values
@@ -125,7 +126,7 @@ def test_times_that_run_backwards(tmp_path: Path, late: int) -> None:
     assert isinstance(in_file, TraceFile) and not in_file.in_order
     found = series("trace (1)", "", in_file)
     assert found == series("trace (1)", "", read_trace(path))
-    assert found[0][1] == [100 + i % 700 for i in range(ROWS)]
+    assert list(found[0][1]) == [100 + i % 700 for i in range(ROWS)]
 
 
 def test_a_bad_row_at_the_end_is_told_before_the_run(tmp_path: Path) -> None:
