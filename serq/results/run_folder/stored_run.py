@@ -154,10 +154,10 @@ class StoredReport(Report):
     def _series(self, name: str) -> Series:
         frame = self.observe(name)
         series = Series(name)
-        for column, values in (
-            ("value", series.values), ("time", series.times), ("session", series.sessions), ("turn", series.turns)
-        ):  # fmt: skip
-            values.extend(frame[column])
+        series.values.extend(frame["value"])
+        series.times.extend(frame["time"])
+        series.sessions.extend(frame["session"])
+        series.turns.extend(frame["turn"])
         return series
 
     # --- from the part files ----------------------------------------------------------------------------
