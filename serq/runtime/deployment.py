@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from serq.errors import RunError
 from serq.ir import nodes
@@ -22,7 +22,7 @@ from serq.runtime.planned_run import PlanningStage
 from serq.runtime.pool import Pool, SpillPlan
 from serq.runtime.pricing import PRICED_TOTALS, Pricing
 from serq.runtime.random import DrawStream, RandomSource
-from serq.runtime.serving.assembly import EngineAssembly, EngineMode, not_fast
+from serq.runtime.serving.engines import EngineMode, Engines, not_fast
 from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.session import Session
 from serq.runtime.stage import BatchingStage, Stage
@@ -30,6 +30,9 @@ from serq.runtime.stations import DelayStation, FifoStation, SharedStation, Stat
 from serq.runtime.step_scheduler import StepRules, StepScheduler
 from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.runtime.world import World
+
+if TYPE_CHECKING:
+    from serq.runtime.serving.assembly import EngineAssembly
 
 Functions = dict[str, Any]
 """The generated functions of a program by name."""
@@ -57,10 +60,8 @@ class Deployment:
         program = model.program
         self.pricing = Pricing(program, functions, folder)
         self.links = self._links(functions)
-        self.serving = EngineAssembly(
-            program, world, functions, self.pricing, self.links,
-            keep_rows=keep_rows, mode=engine,
-        )  # fmt: skip
+        self._assembly = self._assemble(keep_rows, engine)
+        self.serving = self._assembly or Engines([])
         self.pools = {
             pool.name: tuple(self._pool(pool, i) for i in range(pool.count)) for pool in program.pools
         }
@@ -75,6 +76,17 @@ class Deployment:
         self._set_reactions()
         for pool in program.pools:
             self._wire(pool)
+
+    def _assemble(self, keep_rows: bool, mode: EngineMode) -> EngineAssembly | None:
+        """What builds `vllm` stages: a third of the start of a run, so imported where there is one."""
+        program = self._model.program
+        if not any(isinstance(stage.kind, nodes.Vllm) for stage in program.stages):
+            return None
+        from serq.runtime.serving.assembly import EngineAssembly
+
+        return EngineAssembly(
+            program, self._world, self._functions, self.pricing, self.links, keep_rows=keep_rows, mode=mode
+        )
 
     def _links(self, functions: Functions) -> dict[str, TransferLink]:
         """What the connectors of the program take, by name."""
@@ -152,7 +164,8 @@ class Deployment:
                 return self._engine(stage, stage.kind, member)
             case nodes.Vllm():
                 draws = self._stage_draws(stage, member)
-                return self.serving.build(stage, stage.kind, member, name, draws)
+                assert self._assembly is not None
+                return self._assembly.build(stage, stage.kind, member, name, draws)
 
     def _stage_draws(self, stage: nodes.Stage, member: int) -> DrawStream | None:
         return self._random.stage(stage.name, member) if reading.draws((stage,)) else None

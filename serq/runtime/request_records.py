@@ -82,26 +82,26 @@ class RequestTable:
         self, session: int, turn: int, handle: str, engine: int, label: float, sent: float, prompt_tokens: int
     ) -> int:
         """Append a request that was just sent; its number."""
-        for column, value in (
-            (self.session, session),
-            (self.turn, turn),
-            (self.engine, engine),
-            (self.prompt_tokens, prompt_tokens),
-            (self.cached_tokens, 0),
-            (self.fetched_tokens, 0),
-            (self.generated, 0),
-            (self.deliveries, 0),
-            (self.preemptions, 0),
-            (self.finish_reason, 0),
-            (self.first_step, -1),
-            (self.last_step, -1),
-        ):
-            column.append(value)
+        self.session.append(session)
+        self.turn.append(turn)
         self.handle.append(handle)
+        self.engine.append(engine)
         self.label.append(label)
         self.sent.append(sent)
-        for column_of_times in (self.queued, self.scheduled, self.first_token, self.last_token, self.finish):
-            column_of_times.append(nan)
+        self.queued.append(nan)
+        self.scheduled.append(nan)
+        self.first_token.append(nan)
+        self.last_token.append(nan)
+        self.finish.append(nan)
+        self.prompt_tokens.append(prompt_tokens)
+        self.cached_tokens.append(0)
+        self.fetched_tokens.append(0)
+        self.generated.append(0)
+        self.deliveries.append(0)
+        self.preemptions.append(0)
+        self.finish_reason.append(0)
+        self.first_step.append(-1)
+        self.last_step.append(-1)
         return self.handed_over + len(self.sent) - 1
 
 

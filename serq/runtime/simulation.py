@@ -20,7 +20,7 @@ from serq.runtime.hold import HoldPlan
 from serq.runtime.random import RandomSource
 from serq.runtime.records import Records, Series
 from serq.runtime.request_records import REQUEST_COLUMNS, STEP_COLUMNS, trim
-from serq.runtime.serving.assembly import EngineMode
+from serq.runtime.serving.engines import EngineMode
 from serq.runtime.serving.gateway import Gateway, RequestTerms
 from serq.runtime.session import Preempted, Session, session_class
 from serq.runtime.sink import LiveRecords, RecordSink

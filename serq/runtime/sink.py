@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from serq.runtime.records import Series
 from serq.runtime.request_records import RequestTable
-from serq.runtime.serving.engine_log import EngineLog
+
+if TYPE_CHECKING:
+    from serq.runtime.serving.engine_log import EngineLog
 
 
 @dataclass(frozen=True, slots=True)

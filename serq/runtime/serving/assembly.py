@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
@@ -13,19 +13,18 @@ from serq.ir.walk import descendants
 from serq.runtime.codegen import reading
 from serq.runtime.pricing import MeteredExecutor, Pricing
 from serq.runtime.random import DrawStream
-from serq.runtime.request_records import EngineRow, RequestTable
 from serq.runtime.serving.ascend_schedulers import profile, together
 from serq.runtime.serving.decode_plans import ExpressionCost
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog
+from serq.runtime.serving.engines import EngineMode, Engines, not_fast
 from serq.runtime.serving.hybrid_memory import hybrid_memory
 from serq.runtime.serving.layouts import StepLayoutEngine, layout_engine
 from serq.runtime.serving.options import ResolvedEngine, cache_request, priced_stage, resolve
 from serq.runtime.serving.planned_engine import EngineParts, ExpressionPrice
 from serq.runtime.serving.ranks import EngineGroup, RankEngine
 from serq.runtime.serving.schedulers import create_scheduler, walks_always
-from serq.runtime.serving.starvation import InMemoryWaits, starvation_warning
 from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.stage import Waker
 from serq.runtime.vllm.config import EngineConfig
@@ -35,23 +34,12 @@ from serq.runtime.vllm.request import Hasher
 from serq.runtime.vllm.tokens import PrefixHasher
 from serq.source import Diagnostic
 
-EngineMode = Literal["auto", "fast", "reference"]
-"""How engines run: planned ahead where that is possible, always (or refuse), or never."""
 _PROVISIONAL: Final = 2
 """Blocks of an engine whose executor is asked how many there are."""
 
 
-def not_fast(stage: str, reason: WalkReason) -> RunError:
-    """The error of a stage that could not be fast, where every engine must be."""
-    return RunError(
-        f"stage `{stage}`: no step of it can be planned ahead: {reason.value}; "
-        "`--engine auto` walks where it must",
-        code="not-fast",
-    )
-
-
-class EngineAssembly:
-    """Builds the engines of a run, and asks them together what only all of them can answer.
+class EngineAssembly(Engines):
+    """Builds the engines of a run.
 
     Engines with equal hash blocks share one hasher, so that a conversation is hashed once for all of them.
     """
@@ -68,9 +56,8 @@ class EngineAssembly:
         mode: EngineMode = "auto",
     ) -> None:
         """``keep_rows``: the rows of every step are kept, so that it can be laid out afterwards."""
+        super().__init__([*beyond_upstream(program), *pipelines(program)])
         self._mode = mode
-        self.engines: list[VllmEngine] = []
-        self.requests = RequestTable()
         self._host = host
         self._functions = functions
         self._keeps_rows = keep_rows
@@ -78,7 +65,6 @@ class EngineAssembly:
         self._links = links
         self._hashers: dict[tuple[int, bool], Hasher] = {}
         self._groups: dict[str, EngineGroup] = {}
-        self._notes = [*beyond_upstream(program), *pipelines(program)]
 
     def build(
         self,
@@ -177,49 +163,6 @@ class EngineAssembly:
         if (size, fast) not in self._hashers:
             self._hashers[size, fast] = RunHasher(size) if fast else PrefixHasher(size)
         return self._hashers[size, fast]
-
-    # --- what they say together -------------------------------------------------------------------------
-
-    def rows(self, now: float) -> list[EngineRow]:
-        """The figures of every engine, those of unfinished requests written down as they stand."""
-        self.note_progress()
-        return [engine.engine_row(now) for engine in self.engines]
-
-    def note_progress(self) -> None:
-        """Write down how far the requests have come that have not ended."""
-        for engine in self.engines:
-            engine.note_unfinished()
-
-    def check_stalls(self) -> None:
-        """Raise RunError for an engine that has requests left; asked when no event is left."""
-        for engine in self.engines:
-            engine.check_stall()
-
-    def warnings(self, now: float) -> list[Diagnostic]:
-        """What the engines made look unintended; starvation only where all requests are in memory."""
-        starvation = [
-            warning
-            for number, engine in enumerate(self.engines)
-            if not self.requests.handed_over
-            for warning in starvation_warning(
-                InMemoryWaits(self.requests, number), f"{engine!r}", engine.name, now
-            )
-        ]
-        return (
-            self._notes
-            + starvation
-            + [
-                Diagnostic(
-                    "engine-stalled",
-                    f"{engine.number} request(s) wait at `{engine!r}`, which cannot schedule any of them",
-                    owner=f"stage `{engine.name}`",
-                    severity="warning",
-                    help="the first of them needs more blocks or tokens a step than the engine can give",
-                )
-                for engine in self.engines
-                if engine.is_stalled
-            ]
-        )
 
 
 def _layout(name: str, declared: nodes.Vllm, config: EngineConfig) -> StepLayoutEngine:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from math import inf, isnan, nan
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from serq.errors import RunError
 from serq.runtime.clock import Clock
 from serq.runtime.random import RandomSource
-from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.identity import prompt_tokens
 from serq.runtime.serving.sent_request import SentRequest, ServedRequest
 from serq.runtime.session import Session
 from serq.runtime.vllm.request import StopRule
 from serq.runtime.vllm.tokens import OutputScript, TokenSequence
+
+if TYPE_CHECKING:
+    from serq.runtime.serving.engine import VllmEngine
 
 _TOO_LARGE: Final = 2.0**53
 """From here on not every whole number is a float."""
