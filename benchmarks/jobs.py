@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -72,12 +73,13 @@ class Job:
         fields["price"] = Price(**fields["price"])
         return Job(**fields)
 
-    def rows(self) -> list[tuple[float, int, int]]:
+    def rows(self) -> Iterator[tuple[float, int, int]]:
         """Arrival, prompt tokens and output tokens of every request, in order of arrival."""
         with Path(self.requests).open(encoding="utf-8") as lines:
             next(lines)
-            fields = (line.split(",") for line in lines)
-            return [(float(row[4]), int(row[2]), int(row[3])) for row in fields]
+            for line in lines:
+                fields = line.split(",")
+                yield float(fields[4]), int(fields[2]), int(fields[3])
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def run(job: Job) -> Outcome:
     compiled = serq.compile(source=program(job), trace=file)
     trace = compiled.read_trace()
     cpu, wall = process_time(), perf_counter()
-    records = simulate(compiled.ir, trace=trace)
+    records = simulate(compiled.ir, trace=trace, engine="auto")
     cpu, wall = process_time() - cpu, perf_counter() - wall
     report = serq.Report(records)
     return Outcome(
