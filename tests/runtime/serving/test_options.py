@@ -18,7 +18,10 @@ def options(declared: Vllm) -> dict[str, object]:
 
 def test_defaults_are_those_of_the_table() -> None:
     resolved = options(MINIMAL)
+    assert "gpu_memory_utilization" not in resolved  # it says nothing where `num_gpu_blocks` is given (E433)
     for option in ENGINE_OPTIONS.values():
+        if option.name == "gpu_memory_utilization":
+            continue
         assert option.name in resolved
         if option.default is not None:
             assert resolved[option.name] == option.default, option.name
