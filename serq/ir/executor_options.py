@@ -120,7 +120,70 @@ MEASURED: Final = ExecutorKind(
     ),
 )  # fmt: skip
 
+def _measuring(warmup: int, repeats: int, *options: EngineOption) -> Table:
+    """What both kinds take that measure: ``options`` is what they run on."""
+    return option_table(
+        EngineOption("model", "text", None, "a model of the catalogue", "", required=True),
+        *options,
+        EngineOption("tables", "text", None,
+                     "the folder in which prices are kept; what is there is not measured again", "",
+                     required=True),
+        EngineOption("tensor_parallel_size", "count", 1, "devices that share every layer; one is measured",
+                     "", 1),
+        EngineOption("data_parallel_size", "count", None,
+                     "engines that share the routed experts; default: that of the stage", "", 1),
+        EngineOption("enable_expert_parallel", "switch", False,
+                     "whether routed experts are dealt out whole, not sliced"),
+        EngineOption("kv_cache_dtype", "word", "auto", "element type of keys and values; `auto`: `dtype`",
+                     words=("auto", "int8")),
+        EngineOption("attention", "word", None,
+                     "whether decodes and prefills of a step are one attention call or two; default: as the "
+                     "layout has it", words=("mixed", "split")),
+        EngineOption("context_step", "count", 128,
+                     "tokens to a multiple of which contexts are rounded up before they are measured", "", 1),
+        EngineOption("warmup", "count", warmup, "runs of an operator before it is timed", "", 0),
+        EngineOption("repeats", "count", repeats, "timed runs, of which the median counts", "", 1),
+        EngineOption("flush_bytes", "count", None,
+                     "bytes overwritten before every timed run, so that caches are cold; default: 256 MiB on "
+                     "a device, 0 on the CPU", "", 0),
+        EngineOption("link_bandwidth", "number", None,
+                     "bytes a second to the other devices, one way, where ranks exchange data", "", 1),
+        EngineOption("link_latency", "number", 0.0, "seconds of one message between devices", "", 0),
+    )
+
+
+_LAYOUTS: Final = ("plain", "vllm_ascend", "sglang")
+
+TORCH: Final = ExecutorKind(
+    "torch",
+    "what the operators of a step take where torch runs them, measured when their shape first comes",
+    _measuring(
+        3, 11,
+        EngineOption("device", "word", "cpu", "where torch runs", words=("cpu", "cuda")),
+        EngineOption("dtype", "word", "bfloat16", "element type of weights and activations",
+                     words=("bfloat16", "float16", "float32")),
+        EngineOption("layout", "word", None,
+                     "how steps lie on the device; default: as the stage's `layout` says, else `plain`",
+                     words=_LAYOUTS),
+    ),
+)
+
+TORCH_NPU: Final = ExecutorKind(
+    "torch_npu",
+    "what the operators of a step take on an Ascend NPU, measured when their shape first comes",
+    _measuring(
+        10, 200,
+        EngineOption("device", "text", None, "the Ascend device, as the catalogue calls it", "",
+                     required=True),
+        EngineOption("dtype", "word", "bfloat16", "element type of weights and activations",
+                     words=("bfloat16", "float16")),
+        EngineOption("layout", "word", None,
+                     "how steps lie on the device; default: as the stage's `layout` says, else "
+                     "`vllm_ascend`", words=_LAYOUTS),
+    ),
+)  # fmt: skip
+
 EXECUTOR_KINDS: Final[Mapping[str, ExecutorKind]] = MappingProxyType(
-    {kind.name: kind for kind in (ROOFLINE, TABLE, MEASURED)}
+    {kind.name: kind for kind in (ROOFLINE, TABLE, MEASURED, TORCH, TORCH_NPU)}
 )
 """Kind of an executor -> what it is and what it takes."""

@@ -25,12 +25,16 @@ FACTORIES: Final[Mapping[str, str]] = {
     "roofline": "serq.kernels.roofline.factory:build",
     "table": "serq.kernels.tables.factory:build",
     "measured": "serq.kernels.measured.factory:build",
+    "torch": "serq.kernels.measuring.factory:build_torch",
+    "torch_npu": "serq.kernels.measuring.factory:build_npu",
 }
 """Kind -> module and function of its factory."""
 
 CHECKS: Final[Mapping[str, str]] = {
     "roofline": "serq.kernels.roofline.factory:check",
     "table": "serq.kernels.tables.factory:check",
+    "torch": "serq.kernels.measuring.factory:check_torch",
+    "torch_npu": "serq.kernels.measuring.factory:check_npu",
 }
 """Kind -> module and function of what is certain without a stage and without reading a file."""
 

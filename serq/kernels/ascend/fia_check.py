@@ -22,16 +22,20 @@ _LARGEST_HEAD = 512
 _LARGEST_BLOCK = 512
 
 
-def check_fused_attention(call: OperatorCall) -> None:
-    """Raises :class:`OperatorCallError` for a fused attention call that would compute nonsense."""
-    _FusedCall(call).check()
+def check_fused_attention(call: OperatorCall, compute_types: tuple[str, ...] = _COMPUTE_TYPES) -> None:
+    """Raises :class:`OperatorCallError` for a fused attention call that would compute nonsense.
+
+    ``compute_types`` are the element types of queries: those of the device, unless a reference computes.
+    """
+    _FusedCall(call, compute_types).check()
 
 
 class _FusedCall:
     """One call with the names of its version resolved."""
 
-    def __init__(self, call: OperatorCall) -> None:
+    def __init__(self, call: OperatorCall, compute_types: tuple[str, ...]) -> None:
         self._call = call
+        self._compute_types = compute_types
         self._names = _V2 if call.operator.endswith("_v2") else _V1
         operands = [
             call.positional[place] if place < len(call.positional) else call.argument(name)
@@ -63,7 +67,7 @@ class _FusedCall:
         self._require(self.heads > 0 and self.heads % self.kv_heads == 0, self._groups())
         self._require(self.query.shape[1] == self.heads, f"query {self.query.shape}, {self.heads} heads")
         self._require(self.key == self.value, "keys and values of different shapes or types")
-        self._require(self.query.dtype in _COMPUTE_TYPES, f"queries of type {self.query.dtype}")
+        self._require(self.query.dtype in self._compute_types, f"queries of type {self.query.dtype}")
         scales = [self._call.argument(f"{side}_antiquant_scale") is None for side in ("key", "value")]
         self._require(scales[0] == scales[1], "a scale for keys or for values only")
         quantised = self.key.dtype == "int8"

@@ -93,7 +93,7 @@ class AscendBatchLayout:
     def attention_calls(self, shape: AttentionShape) -> tuple[OperatorCall, ...]:
         """The calls of one full-attention layer, the cache write included."""
         if shape.int8_cache:
-            return int8_attention_calls(self.metadata, Int8Cache(shape))
+            return int8_attention_calls(self.metadata, Int8Cache(shape, shape.dtype))
         options = self.options
         paged = uses_paged_attention(
             self.num_tokens,
@@ -139,6 +139,11 @@ class AscendLayoutEngine:
             shards_tokens=given.shards_tokens,
             enforce_eager=given.enforce_eager,
         )
+
+    @property
+    def options(self) -> AscendLayoutOptions:
+        """What the deployment says."""
+        return self._options
 
     def layout(self, batch: StepBatch) -> AscendBatchLayout:
         """The layout of a rank on its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from serq.kernels.ascend.graph_mode import DeviceFamily, GraphOptions
 from serq.kernels.ascend.layout import AscendLayoutEngine, AscendLayoutOptions
@@ -12,7 +13,10 @@ from serq.kernels.roofline.laying import AscendLaying, Laying, PlainLaying
 from serq.kernels.roofline.shard import Shard
 from serq.kernels.sglang.layout import SglangLayoutEngine
 
-_FAMILIES = {"A2": DeviceFamily.A2, "A3": DeviceFamily.A3, "A5": DeviceFamily.A5, "310P": DeviceFamily.P310}
+ASCEND_FAMILIES: Final = {
+    "A2": DeviceFamily.A2, "A3": DeviceFamily.A3, "A5": DeviceFamily.A5, "310P": DeviceFamily.P310,
+}
+"""Family of a device of the catalogue -> that of the layouts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ def laying_of(options: ExecutorOptions, stage: PricedStage, shard: Shard, device
         return LaidOut(PlainLaying(), setting)
     if isinstance(stage.layout, AscendLayoutEngine):
         return LaidOut(AscendLaying(stage.layout), setting)
-    if device.family not in _FAMILIES:
+    if device.family not in ASCEND_FAMILIES:
         raise options.fault(f"`layout vllm_ascend` on {device.name}, which is no Ascend device")
     if stage.max_num_seqs is None or stage.max_num_batched_tokens is None or stage.max_model_len is None:
         raise options.fault(f"`layout vllm_ascend` needs a vllm stage, and `{stage.name}` is none")
@@ -44,7 +48,7 @@ def laying_of(options: ExecutorOptions, stage: PricedStage, shard: Shard, device
         max_num_seqs=stage.max_num_seqs,
         max_num_batched_tokens=stage.max_num_batched_tokens,
         num_speculative_tokens=stage.num_speculative_tokens,
-        device=_FAMILIES[device.family],
+        device=ASCEND_FAMILIES[device.family],
         tensor_parallel_size=shard.tensor_parallel_size,
     )
     engine = AscendLayoutEngine(

@@ -135,6 +135,11 @@ class SglangLayoutEngine:
     def __init__(self, options: SglangLayoutOptions) -> None:
         self._options = options
 
+    @property
+    def options(self) -> SglangLayoutOptions:
+        """What the deployment says."""
+        return self._options
+
     def layout(self, batch: StepBatch) -> SglangBatchLayout:
         """Prefills in order, then decodes in order."""
         order = tuple(sorted(range(len(batch.rows)), key=lambda place: batch.rows[place].decode))

@@ -28,13 +28,16 @@ class TableExecutor:
         self._tables = tuple(tables)
         self._attention = attention
         self._policy: Extrapolation = policy
+        self._needs_rows = any(table.needs_rows for table in self._tables)
 
     def price(self, batch: StepBatch) -> Price:
         """A step with rows. Raises RunError beyond the measured range under the policy `error`."""
         return self._price(StepSums.of(batch), PLAIN.work(batch))
 
-    def price_decodes(self, totals: DecodeTotals) -> Price:
-        """A step of decodes alone needs no rows."""
+    def price_decodes(self, totals: DecodeTotals) -> Price | None:
+        """A step of decodes alone needs no rows, unless a table is of whole steps."""
+        if self._needs_rows:
+            return None
         return self._price(StepSums.of_decodes(totals), PLAIN.of_decodes(totals))
 
     def _price(self, sums: StepSums, work: Work) -> Price:

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from serq.errors import DataError
-from serq.kernels.executor import OperatorPrice
+from serq.errors import DataError, RunError
+from serq.kernels.executor import Evidence, OperatorPrice
+from serq.kernels.step_batch import BatchRow
+from serq.kernels.step_shape import canonical_rows, parse_shape, shape_text
 from serq.kernels.tables.grid import Extrapolation, Grid
 from serq.kernels.tables.quantities import QUANTITIES, StepSums
-from serq.kernels.tables.sidecar import SECONDS, Sidecar, read_sidecar
+from serq.kernels.tables.sidecar import SECONDS, SHAPE, Sidecar, read_sidecar
 from serq.source import read_text
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorTable:
-    """What one operator of a step takes, in seconds a call."""
+    """What one operator of a step takes, in seconds a call: over a grid, or at whole steps."""
 
     path: Path
     sidecar: Sidecar
-    grid: Grid
+    points: Grid | StepPoints
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether a price needs the rows of the step."""
+        return isinstance(self.points, StepPoints)
 
     @classmethod
     def read(cls, path: Path) -> OperatorTable:
@@ -34,11 +41,17 @@ class OperatorTable:
             what = "has both" if found else "has no metadata beside it: write"
             raise DataError(f"table {path}: {what} {names}" + (", one too many" if found else ""))
         sidecar = read_sidecar(found[0])
+        if sidecar.axes == (SHAPE,):
+            return cls(path, sidecar, StepPoints.read(path, sidecar))
         points: dict[tuple[float, ...], float] = {}
-        for line, point, value in _rows(path, sidecar):
+        for line, texts, text in _rows(path, sidecar):
+            point = tuple(
+                _number(path, line, axis, part) for axis, part in zip(sidecar.axes, texts, strict=True)
+            )
+            value = _time(path, line, sidecar, text)
             if point in points:
                 raise DataError(f"{path}:{line}: this point was measured in a row before")
-            points[point] = value * SECONDS[sidecar.unit]
+            points[point] = value
         if not points:
             raise DataError(f"table {path}: has no rows")
         try:
@@ -51,15 +64,56 @@ class OperatorTable:
         sidecar = self.sidecar
         if sidecar.when and not QUANTITIES[sidecar.when](sums):
             return None
+        if isinstance(self.points, StepPoints):
+            evidence = Evidence(sidecar.evidence)
+            return OperatorPrice(
+                sidecar.operator, self.points.at(sums.rows, sidecar.operator) * sidecar.calls, evidence
+            )
         at = [float(QUANTITIES[axis](sums)) for axis in sidecar.axes]
-        reading = self.grid.read(at, policy, sidecar.operator)
-        return OperatorPrice(
-            sidecar.operator, reading.value * sidecar.calls, reading.evidence, reading.outside
-        )
+        reading = self.points.read(at, policy, sidecar.operator)
+        evidence = reading.evidence
+        if sidecar.evidence == "assumed" and evidence is not Evidence.EXTRAPOLATED:
+            evidence = Evidence.ASSUMED
+        return OperatorPrice(sidecar.operator, reading.value * sidecar.calls, evidence, reading.outside)
 
 
-def _rows(path: Path, sidecar: Sidecar) -> Iterator[tuple[int, tuple[float, ...], float]]:
-    """Line, point and value of every row. Raises DataError for a row that is not all numbers."""
+@dataclass(frozen=True, slots=True)
+class StepPoints:
+    """Seconds at whole steps: there is nothing between them."""
+
+    context_step: int
+    seconds: Mapping[str, float]
+
+    @classmethod
+    def read(cls, path: Path, sidecar: Sidecar) -> StepPoints:
+        """The rows of a table over `shape`. Raises DataError with file and line."""
+        seconds: dict[str, float] = {}
+        for line, (text,), value in _rows(path, sidecar):
+            try:
+                rows = parse_shape(text).rows
+            except ValueError as error:
+                raise DataError(f"{path}:{line}: column `shape`: {error}") from None
+            shape = shape_text(canonical_rows(rows, sidecar.context_step))
+            if shape != text:
+                raise DataError(f"{path}:{line}: column `shape`: `{text}` is written `{shape}`")
+            if shape in seconds:
+                raise DataError(f"{path}:{line}: this step was measured in a row before")
+            seconds[shape] = _time(path, line, sidecar, value)
+        if not seconds:
+            raise DataError(f"table {path}: has no rows")
+        return cls(sidecar.context_step, seconds)
+
+    def at(self, rows: tuple[BatchRow, ...], operator: str) -> float:
+        """What was measured at a step of this shape. Raises RunError where nothing was."""
+        shape = shape_text(canonical_rows(rows, self.context_step))
+        found = self.seconds.get(shape)
+        if found is None:
+            raise RunError(f"`{operator}` was not measured at a step `{shape}`", code="not-measured")
+        return found
+
+
+def _rows(path: Path, sidecar: Sidecar) -> Iterator[tuple[int, list[str], str]]:
+    """Line, point and value of every row, as texts. Raises DataError for columns that do not fit."""
     reader = csv.reader(read_text(path, "table").splitlines())
     header = [name.strip() for name in next(reader, [])]
     wanted = (*sidecar.axes, sidecar.value)
@@ -77,10 +131,16 @@ def _rows(path: Path, sidecar: Sidecar) -> Iterator[tuple[int, tuple[float, ...]
             continue
         if len(row) != len(header):
             raise DataError(f"{path}:{line}: {len(row)} values for {len(header)} columns")
-        *point, value = (_number(path, line, header[place], row[place]) for place in places)
-        if not value > 0.0:
-            raise DataError(f"{path}:{line}: column `{sidecar.value}`: {value:g} is no time")
-        yield line, tuple(point), value
+        *point, value = (row[place] for place in places)
+        yield line, point, value
+
+
+def _time(path: Path, line: int, sidecar: Sidecar, text: str) -> float:
+    """Seconds. Raises DataError for what is no time."""
+    value = _number(path, line, sidecar.value, text)
+    if not value > 0.0:
+        raise DataError(f"{path}:{line}: column `{sidecar.value}`: {value:g} is no time")
+    return value * SECONDS[sidecar.unit]
 
 
 def _number(path: Path, line: int, column: str, text: str) -> float:

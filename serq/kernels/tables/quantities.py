@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from serq.kernels.executor import DecodeTotals
-from serq.kernels.step_batch import StepBatch
+from serq.kernels.step_batch import BatchRow, StepBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class StepSums:
     context_prefill: int
     largest_decode: int
     attention: float
+    rows: tuple[BatchRow, ...] = ()
+    """The rows themselves, for tables of whole steps."""
 
     @classmethod
     def of(cls, batch: StepBatch) -> StepSums:
@@ -36,6 +38,7 @@ class StepSums:
             context_prefill=batch.context_prefill,
             largest_decode=max((row.computed for row in batch.rows if row.decode), default=0),
             attention=batch.attention,
+            rows=batch.rows,
         )
 
     @classmethod
@@ -56,5 +59,11 @@ QUANTITIES: Final[Mapping[str, Callable[[StepSums], float]]] = MappingProxyType(
     "mean_context_decode": lambda sums: sums.context_decode / sums.decoders if sums.decoders else 0.0,
     "largest_context_decode": lambda sums: sums.largest_decode,
     "attention": lambda sums: sums.attention,
+    "decodes_alone": lambda sums: sums.decoders == sums.scheduled,
+    "prefills_alone": lambda sums: not sums.decoders,
+    "mixed": lambda sums: 0 < sums.decoders < sums.scheduled,
 })  # fmt: skip
-"""Name -> its value. Counts are requests, contexts tokens computed before; `attention` as in R-B-034."""
+"""Name -> its value. Counts are requests, contexts tokens computed before; `attention` as in R-B-034.
+
+`decodes_alone`, `prefills_alone` and `mixed` are 1 or 0: what the step is made of, for `when`.
+"""

@@ -19,6 +19,8 @@ from serq.source import read_text
 SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 """Unit of a time -> seconds."""
 
+SHAPE: Final = "shape"
+"""The axis of a table whose points are whole steps, as text (``serq.kernels.step_shape``)."""
 
 Metadata = TypeVar("Metadata", bound=msgspec.Struct)
 
@@ -46,8 +48,10 @@ class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Sidecar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the rows of one table price one operator of a step.
 
-    ``axes`` are columns that are quantities of a step; ``calls`` calls are made in a step that has ``when``
-    (empty: in every step), each for ``value`` in ``unit``. ``notes`` are columns that nothing reads.
+    ``axes`` are columns that are quantities of a step, or ``shape`` alone: the whole step as text, its
+    contexts rounded up to ``context_step`` tokens. ``calls`` calls are made in a step that has ``when``
+    (empty: in every step), each for ``value`` in ``unit``. ``notes`` are columns that nothing reads,
+    ``dimensions`` say of which model and shard the operator is.
     """
 
     schema: Literal[1]
@@ -59,13 +63,17 @@ class Sidecar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calls: int = 1
     when: str = ""
     notes: tuple[str, ...] = ()
+    context_step: int = 1
+    evidence: Literal["measured", "assumed"] = "measured"
+    dimensions: dict[str, str | int] = {}
 
 
 def read_sidecar(path: Path) -> Sidecar:
     """The metadata at ``path``. Raises DataError, with the line, for anything that it may not say."""
     text = read_text(path, "table metadata")
     sidecar = read_toml(path, Sidecar, "table metadata")
-    for name in (*sidecar.axes, *filter(None, (sidecar.when,))):
+    quantities = () if sidecar.axes == (SHAPE,) else sidecar.axes
+    for name in (*quantities, *filter(None, (sidecar.when,))):
         if name not in QUANTITIES:
             known = ", ".join(QUANTITIES)
             place = _line_of(text, name)
@@ -74,6 +82,10 @@ def read_sidecar(path: Path) -> Sidecar:
         raise DataError(f"{path}{_line_of(text, 'axes')}: `axes` names one column or more, each once")
     if sidecar.calls < 1:
         raise DataError(f"{path}{_line_of(text, 'calls')}: `calls` must be at least 1")
+    if sidecar.context_step < 1 or (quantities and sidecar.context_step != 1):
+        raise DataError(
+            f"{path}{_line_of(text, 'context_step')}: `context_step` is 1 or more, and only of `shape` tables"
+        )
     return sidecar
 
 

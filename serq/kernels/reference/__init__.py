@@ -1,0 +1,1 @@
+"""What the device operators compute, written with torch: to check calls by, and to time where torch runs."""
