@@ -7,6 +7,7 @@ import click
 from serq import __version__
 from serq.cli.capacity import capacity
 from serq.cli.check import check
+from serq.cli.compare import compare
 from serq.cli.draw import draw
 from serq.cli.exits import ExitingGroup
 from serq.cli.explain import explain
@@ -33,6 +34,7 @@ def main() -> None:
 
 COMMANDS = (
     run,
+    compare,
     sweep,
     capacity,
     tune,

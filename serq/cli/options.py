@@ -23,7 +23,8 @@ FILE = FilePath()
 program_file = click.argument("file", type=FILE)
 
 
-def _parse_sets(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def parse_sets(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """The values of ``NAME=EXPR`` options by name. Raises BadParameter for what is none, or twice there."""
     sets: dict[str, str] = {}
     for text in values:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -40,6 +41,6 @@ sets_option = click.option(
     "sets",
     multiple=True,
     metavar="NAME=EXPR",
-    callback=_parse_sets,
+    callback=parse_sets,
     help="Give the `let` NAME another value; may be repeated.",
 )

@@ -53,3 +53,10 @@ REQUEST_METRICS: Final[Mapping[str, Callable[[RequestTable, int], float]]] = {
 }
 """Metric -> its value for the request at a place of the table; seconds by convention."""
 
+
+def served_places(table: RequestTable, warmup: float) -> list[int]:
+    """The places of the requests that were served in full at or after ``warmup``, in the order of sending."""
+    reasons, finish = table.finish_reason, table.finish
+    return [
+        place for place in range(len(table)) if reasons[place] in RAN_TO_THEIR_END and finish[place] >= warmup
+    ]
