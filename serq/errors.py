@@ -35,6 +35,10 @@ class DataError(SerqError):
     """A file that cannot be used: missing, a folder, binary, or a trace with a broken row."""
 
 
+class MissingFileError(DataError):
+    """A file that is not there."""
+
+
 class RunError(SerqError):
     """A run that cannot go on: a rule of the language was broken at some instant.
 

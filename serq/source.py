@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from serq.errors import DataError
+from serq.errors import DataError, MissingFileError
 
 Severity = Literal["error", "warning"]
 
@@ -82,7 +82,7 @@ def _named_errors(path: str | Path, what: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise DataError(f"{what} {path}: no such file") from None
+        raise MissingFileError(f"{what} {path}: no such file") from None
     except IsADirectoryError:
         raise DataError(f"{what} {path}: is a directory, not a file") from None
     except (OSError, ValueError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from serq.ir.expressions import ENGINE_FUNCTIONS
+from serq.ir.expressions import ADDED_DISTRIBUTIONS, ENGINE_FUNCTIONS
 from serq.ir.nodes import Distribution, Function, PoolFunction, RequestMetric, StageFunction
 
 FUNCTIONS: Final = frozenset(get_args(Function))
@@ -33,7 +33,7 @@ _STRUCTURE: Final = (
 LANGUAGE_WORDS: Final = (
     frozenset(_STRUCTURE.split())
     | FUNCTIONS
-    | DISTRIBUTIONS
+    | (DISTRIBUTIONS - ADDED_DISTRIBUTIONS)
     | POOL_FUNCTIONS
     | (STAGE_FUNCTIONS - ENGINE_FUNCTIONS)
     | RETIRED_WORDS

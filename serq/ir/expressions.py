@@ -63,7 +63,7 @@ class StageRef(Node, frozen=True, tag="stage"):
 UnaryOperator = Literal["-", "!"]
 BinaryOperator = Literal["+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", "&&", "||"]
 Function = Literal["min", "max", "pow", "abs", "floor", "ceil", "sqrt", "exp", "ln"]
-Distribution = Literal["exp", "det", "uniform", "erlang", "h2", "bernoulli"]
+Distribution = Literal["exp", "det", "uniform", "erlang", "h2", "bernoulli", "gamma", "lognormal"]
 PoolFunction = Literal["used", "free", "holders", "queued", "cachedin", "blocksize"]
 StageFunction = Literal[
     "queue", "busy", "work", "est_lambda", "est_rho", "est_wait", "budget_left", "price",
@@ -79,12 +79,15 @@ RequestMetric = Literal[
 ReportRow = Literal["run", "observation", "gauge", "stage", "pool", "engine"]
 """The kinds of rows of a report; ``serq.ir.figures`` lists what each has."""
 
+ADDED_DISTRIBUTIONS: Final = frozenset({"gamma", "lognormal"})
+"""Distributions that the base language does not have."""
+
 ENGINE_FUNCTIONS: Final = frozenset({"waiting", "running", "kv_usage"})
 """Functions of `vllm` stages, which the base language does not have."""
 
 ARITIES: Final = {
     **dict.fromkeys(("abs", "floor", "ceil", "sqrt", "exp", "ln", "det", "bernoulli"), 1),
-    **dict.fromkeys(("min", "max", "pow", "uniform", "erlang", "h2"), 2),
+    **dict.fromkeys(("min", "max", "pow", "uniform", "erlang", "h2", "gamma", "lognormal"), 2),
 }
 """Function or distribution -> how many arguments it takes; `exp` is both, with one (R-A-026, R-B-103)."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from math import isfinite, log, sqrt
+from math import cos, exp, inf, isfinite, log, log1p, pi, sqrt
 from typing import Final
 
 from serq.errors import RunError
@@ -31,6 +31,8 @@ _DRAW_STEP: Final = 0xDA942042E4DD58B5
 
 _FRACTION: Final = 2.0**-53
 _MAX_ERLANG_STAGES: Final = 1_000_000
+_SMALLEST: Final = 2.0**-1022
+"""What a gamma draw counts as that is too small for a double: a draw of positive numbers is never 0."""
 
 
 class Purpose(IntEnum):
@@ -142,6 +144,47 @@ class DrawStream:
         share = p if self.unit(site) < p else 1.0 - p
         return self.exp(site, mean / (2.0 * share))
 
+    def gamma(self, site: int, shape: float, mean: float) -> float:
+        """`~gamma(shape, mean)`: squared coefficient of variation 1 / ``shape``; if infinite, ``mean``.
+
+        Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). The draw takes one
+        number of the stream; what the method rejects comes from a stream keyed by that number, so the next
+        draw does not depend on how often it did. Raises RunError where ``shape`` is not positive.
+        """
+        own = DrawStream(self.word(site))
+        if not shape > 0.0:
+            raise RunError(f"`~gamma` needs a positive shape, not {shape:g}", code="impossible-draw")
+        if shape == inf:
+            return mean
+        d = (shape if shape >= 1.0 else shape + 1.0) - 1.0 / 3.0
+        accepted = 0.0
+        while not accepted:
+            normal = own.normal(0)
+            cube = (1.0 + normal / sqrt(9.0 * d)) ** 3
+            if cube > 0.0 and log(1.0 - own.unit(1)) < 0.5 * normal * normal + d - d * cube + d * log(cube):
+                accepted = d * cube
+        if shape < 1.0:
+            accepted *= (1.0 - own.unit(2)) ** (1.0 / shape)
+        return mean * max(accepted / shape, _SMALLEST)
+
+    def lognormal(self, site: int, mean: float, cv2: float) -> float:
+        """`~lognormal(mean, cv2)`: log-normal with this mean and squared coefficient of variation.
+
+        Takes one number of the stream, like :meth:`gamma`. Raises RunError where ``cv2`` is negative or not
+        finite.
+        """
+        own = DrawStream(self.word(site))
+        if not 0.0 <= cv2 < inf:
+            message = f"`~lognormal` needs a finite squared coefficient of variation, 0 or more, not {cv2:g}"
+            raise RunError(message, code="impossible-draw")
+        variance = log1p(cv2)
+        return mean * exp(sqrt(variance) * own.normal(0) - variance / 2.0)
+
+    def normal(self, site: int) -> float:
+        """A standard normal number of ``site``, of two of its uniform ones (Box and Muller)."""
+        radius = sqrt(-2.0 * log(1.0 - self.unit(site)))
+        return radius * cos(2.0 * pi * self.unit(site))
+
     def bernoulli(self, site: int, probability: float) -> float:
         """`~bernoulli(probability)`: 1 with that probability, else 0 (R-B-103)."""
         return 1.0 if self.unit(site) < probability else 0.0
@@ -154,6 +197,8 @@ SAMPLERS: Final[Mapping[Distribution, Callable[..., float]]] = {
     "erlang": DrawStream.erlang,
     "h2": DrawStream.h2,
     "bernoulli": DrawStream.bernoulli,
+    "gamma": DrawStream.gamma,
+    "lognormal": DrawStream.lognormal,
 }
 """Distribution of the language -> method called as ``method(stream, site, *arguments)``."""
 

@@ -25,6 +25,8 @@ FUNCTION_MEANINGS: Final = {
     "det": "~det(value): the value itself",
     "uniform": "~uniform(low, high): a uniform draw",
     "erlang": "~erlang(stages, mean): a sum of exponential draws",
+    "gamma": "~gamma(shape, mean): a gamma draw; its squared coefficient of variation is 1 / shape",
+    "lognormal": "~lognormal(mean, cv2): a log-normal draw with this squared coefficient of variation",
     "h2": "~h2(mean, cv2): a hyperexponential draw with this squared coefficient of variation",
     "bernoulli": "~bernoulli(p): 1 with probability p, else 0",
     "used": "used(POOL): units allocated, leases included and cached units not",

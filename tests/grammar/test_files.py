@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from serq.errors import CompileError, DataError
+from serq.errors import CompileError, MissingFileError
 from serq.grammar import Linked, link_program
+from serq.grammar.printer import format_source
 from serq.ir.nodes import Number, Observe
 from serq.source import SourceFile
+from tests.shared import ROOT
 
 
 def link(files: dict[str, str]) -> Linked:
     def load(path: str, user: SourceFile) -> SourceFile:
         path = normpath(Path(user.name).parent / path)
         if path not in files:
-            raise DataError(f"program {path}: no such file")
+            raise MissingFileError(f"program {path}: no such file")
         return SourceFile(path, files[path])
 
     return link_program(SourceFile("main.sq", files["main.sq"]), loader=load)
@@ -87,3 +89,34 @@ def test_a_path_is_relative_to_the_file_it_is_written_in() -> None:
         }
     )
     assert linked.program.session == (Observe("v", Number(3.0), id=0),)
+
+
+def test_a_file_of_the_library_is_found_from_anywhere() -> None:
+    text = 'use "serq/load.sq"; session { observe v = random_length(3, 0); }'
+    with_file = link({"main.sq": text})
+    assert link_program(SourceFile("<text>", text)).program == with_file.program
+
+
+def test_a_file_beside_the_program_goes_before_the_library() -> None:
+    files = {
+        "main.sq": 'use "serq/load.sq"; session { observe v = random_length(3, 0); }',
+        "serq/load.sq": "def random_length(a, b) = 1;",
+    }
+    assert link(files).program.session == (Observe("v", Number(1.0), id=0),)
+
+
+def test_a_name_that_the_library_does_not_have() -> None:
+    for text in ('use "serq/lode.sq";', 'use "serq/../library/load.sq";'):
+        with pytest.raises(CompileError) as refused:
+            link({"main.sq": text})
+        (wrong,) = refused.value.diagnostics
+        assert wrong.code == "E220" and "serq/load.sq" in wrong.message
+
+
+def test_files_of_the_library_are_in_the_usual_form_and_compile() -> None:
+    files = sorted((ROOT / "serq" / "library").glob("*.sq"))
+    assert files
+    for file in files:
+        text = file.read_text("utf-8")
+        assert format_source(SourceFile(str(file), text)) == text
+        link_program(SourceFile(str(file), text))

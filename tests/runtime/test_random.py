@@ -174,6 +174,12 @@ def hyperexponential_cdf(x: np.ndarray, mean: float, cv2: float) -> np.ndarray:
         ("erlang", (0.2, 6.0), stats.expon(scale=6).cdf),
         ("h2", (2.0, 5.0), lambda x: hyperexponential_cdf(x, 2.0, 5.0)),
         ("h2", (2.0, 0.3), stats.expon(scale=2).cdf),
+        ("gamma", (1.0, 3.0), stats.expon(scale=3).cdf),
+        ("gamma", (0.25, 3.0), stats.gamma(0.25, scale=12).cdf),
+        ("gamma", (2.5, 3.0), stats.gamma(2.5, scale=1.2).cdf),
+        ("gamma", (400.0, 3.0), stats.gamma(400, scale=0.0075).cdf),
+        ("lognormal", (2.0, 0.5), stats.lognorm(sqrt(np.log(1.5)), scale=2 / sqrt(1.5)).cdf),
+        ("lognormal", (2.0, 8.0), stats.lognorm(sqrt(np.log(9)), scale=2 / 3).cdf),
     ],
 )
 def test_distributions(
@@ -186,6 +192,44 @@ def test_h2_has_the_mean_and_variation_asked_for() -> None:
     values = sample("h2", 2.0, 5.0, count=100_000)
     assert values.mean() == pytest.approx(2.0, rel=0.03)
     assert values.var() / values.mean() ** 2 == pytest.approx(5.0, rel=0.1)
+
+
+@pytest.mark.parametrize("shape", [0.1, 0.5, 1.0, 4.0, inf])
+def test_gamma_has_the_mean_asked_for_and_a_variation_of_one_over_its_shape(shape: float) -> None:
+    values = sample("gamma", shape, 2.0, count=100_000)
+    assert values.mean() == pytest.approx(2.0, rel=0.03)
+    assert values.var() / values.mean() ** 2 == pytest.approx(1 / shape, rel=0.05)
+
+
+def test_a_gamma_draw_is_positive_however_small_its_shape() -> None:
+    assert sample("gamma", 1e-4, 2.0, count=1000).min() > 0.0  # most of these are below 1e-308
+
+
+@pytest.mark.parametrize("distribution", ["gamma", "lognormal"])
+def test_what_one_draw_rejects_does_not_move_the_next(distribution: str) -> None:
+    stream, other = RandomSource(1).arrivals(), RandomSource(1).arrivals()
+    for shape in (0.3, 0.9, 7.0):
+        SAMPLERS[distribution](stream, 0, shape, 1.0)  # type: ignore[index]
+        other.unit(0)
+    assert stream.unit(0) == other.unit(0)
+
+
+def test_a_mean_only_scales_gamma_and_lognormal() -> None:
+    assert np.allclose(sample("gamma", 0.5, 10, count=99), 10 * sample("gamma", 0.5, 1, count=99))
+    assert np.allclose(sample("lognormal", 10, 2, count=99), 10 * sample("lognormal", 1, 2, count=99))
+    assert set(sample("lognormal", 3.0, 0.0, count=99)) == {3.0}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [(DrawStream.gamma, 0.0, 1.0), (DrawStream.gamma, nan, 1.0)]
+    + [(DrawStream.lognormal, 1.0, cv2) for cv2 in (-0.1, inf, nan)],
+)
+def test_no_distribution_has_these_parameters(call: tuple[Callable[..., float], float, float]) -> None:
+    method, *arguments = call
+    with pytest.raises(RunError) as refused:
+        method(RandomSource(1).arrivals(), 0, *arguments)
+    assert refused.value.code == "impossible-draw"
 
 
 def test_bernoulli() -> None:

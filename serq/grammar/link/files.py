@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from serq.errors import DataError
+from serq.errors import DataError, MissingFileError
 from serq.grammar import ast
 from serq.grammar.build import build
+from serq.grammar.link.library import is_shipped, shipped
 from serq.grammar.parser import parse
 from serq.source import Diagnostic, SourceFile
 
 Loader = Callable[[str, SourceFile], SourceFile]
 """Reads the file that ``use "…"`` names: the path as written, and the file in which it is written and
-to which it is relative. One file always gets the same name. Raises DataError."""
+to which it is relative. One file always gets the same name. Raises DataError, MissingFileError where there is
+no such file: one of the library may be meant then."""
 
 MAX_FILES = 1000
 
@@ -75,11 +77,8 @@ def _use(item: ast.Use, loader: Loader | None, files: Files, chain: tuple[str, .
         files.diagnostics.append(Diagnostic("E220", message, item.place.source, item.place.span))
         files.complete = False
 
-    if loader is None:
-        refuse("`use` needs a file to start from, and this program is given as text")
-        return
     try:
-        source = loader(item.path, item.place.source)
+        source = _found(item, loader)
     except DataError as error:
         refuse(str(error))
         return
@@ -89,3 +88,16 @@ def _use(item: ast.Use, loader: Loader | None, files: Files, chain: tuple[str, .
         refuse("files use one another without end")
     elif source.name not in files.seen:
         _read(source, loader, files, (*chain, source.name))
+
+
+def _found(item: ast.Use, loader: Loader | None) -> SourceFile:
+    """The file that is used: one beside its user goes first, so that no program changes its meaning."""
+    if loader is None and not is_shipped(item.path):
+        raise DataError("`use` needs a file to start from, and this program is given as text")
+    try:
+        if loader is not None:
+            return loader(item.path, item.place.source)
+    except MissingFileError:
+        if not is_shipped(item.path):
+            raise
+    return shipped(item.path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Final
 
 from serq.ir.expressions import ARITIES, ENGINE_FUNCTIONS, ReportRead
 from serq.ir.figures import FIELDS
@@ -35,6 +37,16 @@ from serq.ir.validate.handles import unknown_handle
 from serq.ir.validate.index import Index, declared
 from serq.ir.validate.problem import Findings
 from serq.ir.walk import children
+
+_SPREADS: Final[dict[str, tuple[int, str, Callable[[float], bool]]]] = {
+    "gamma": (0, "a positive shape", lambda shape: shape > 0.0),
+    "lognormal": (
+        1,
+        "a finite squared coefficient of variation, 0 or more",
+        lambda cv2: 0.0 <= cv2 < math.inf,
+    ),
+}
+"""Distribution -> which of its parameters is limited, and how; others take what they are given (R-B-102)."""
 
 
 class Expressions:
@@ -113,6 +125,12 @@ class Expressions:
         if not moment.rights.draws:
             message = f"{moment.rights.label} may not draw"
             self._findings.error("E405", message, node, help="`set` an attribute to the draw and read that")
+        if node.distribution in _SPREADS and len(node.arguments) == 2:
+            place, what, possible = _SPREADS[node.distribution]
+            spread = constant(node.arguments[place])
+            if spread is not None and not possible(spread):
+                message = f"`~{node.distribution}` needs {what}, not {number(spread)}"
+                self._findings.error("E450", message, node.arguments[place])
 
     def _arity(self, node: Node, name: str, given: int) -> None:
         wanted = ARITIES[name.removeprefix("~")]
