@@ -20,7 +20,10 @@ _FORMATS = ("session", "azure", "mooncake")
 
 @click.group()
 def trace() -> None:
-    """Work with trace files: session CSV, Azure LLM inference CSV, Mooncake JSONL.
+    """Work with trace files.
+
+    Formats are session CSV, Azure LLM inference CSV and Mooncake JSONL, and, only read, a CSV or JSONL of
+    lengths (input_len, output_len, perhaps time) and the detailed result of `vllm bench serve`.
 
     A format is recognised by the first line. Arrival times survive in a session CSV as an optional seventh
     column `time`, named in the header; `--no-times` leaves it out.

@@ -1,4 +1,4 @@
-"""Traces: what recorded sessions brought, and when. Formats: session CSV, Azure CSV, Mooncake JSONL."""
+"""Traces: what recorded sessions brought, and when. See ``TraceFormat``."""
 
 from serq.runtime.trace.columns import TOKENS_PER_HASH, Trace, TraceFormat
 from serq.runtime.trace.reading import TraceFile, open_trace, read_trace

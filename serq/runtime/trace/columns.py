@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal
 
-TraceFormat = Literal["session", "azure", "mooncake"]
+TraceFormat = Literal["session", "azure", "mooncake", "lengths", "vllm-bench"]
 
 TOKENS_PER_HASH: Final = 512
 """Prompt tokens that a hash id of a Mooncake trace stands for; the last id of a prompt may mean fewer."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from serq.errors import DataError
 
 _LINES_NAMED = 5
@@ -42,3 +44,9 @@ def whole_number(name: str, field: str) -> int:
     if not (field.isascii() and field.isdigit() and len(field) <= 15):
         raise FaultyRow(f"{name} {field!r} is not a whole number of tokens")
     return int(field)
+
+
+def plain_reason(error: msgspec.MsgspecError) -> str:
+    """msgspec's message with the name of the key instead of its JSON path."""
+    reason, _, path = str(error).partition(" - at `$.")
+    return f"`{path.rstrip('`')}`: {reason[0].lower()}{reason[1:]}" if path else reason

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from serq.runtime.trace.columns import ROWS_A_PART, TOKENS_PER_HASH, Trace
-from serq.runtime.trace.faults import Faults
+from serq.runtime.trace.faults import Faults, plain_reason
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 _HashId = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -35,7 +35,7 @@ def mooncake_parts(path: str, lines: Iterable[str]) -> Iterator[Trace]:
         try:
             row = decode(line)
         except msgspec.MsgspecError as error:
-            faults.add(number, _plain(error))
+            faults.add(number, plain_reason(error))
             continue
         if len(row.hash_ids) != ceil(row.input_length / TOKENS_PER_HASH):
             faults.add(number, _wrong_count(row))
@@ -54,12 +54,6 @@ def mooncake_parts(path: str, lines: Iterable[str]) -> Iterator[Trace]:
 
 def _empty_part() -> Trace:
     return Trace(format="mooncake", times=array("d"), hash_ids=[])
-
-
-def _plain(error: msgspec.MsgspecError) -> str:
-    """msgspec's message with the name of the key instead of its JSON path."""
-    reason, _, path = str(error).partition(" - at `$.")
-    return f"`{path.rstrip('`')}`: {reason[0].lower()}{reason[1:]}" if path else reason
 
 
 def _wrong_count(row: _Row) -> str:

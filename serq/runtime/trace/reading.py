@@ -12,11 +12,19 @@ from typing import Final
 from serq.runtime.trace.azure import HEADER as AZURE_HEADER
 from serq.runtime.trace.azure import azure_parts
 from serq.runtime.trace.columns import Trace, TraceFormat
+from serq.runtime.trace.lengths import is_lengths_header, lengths_parts
 from serq.runtime.trace.mooncake import mooncake_parts
 from serq.runtime.trace.session_csv import session_csv_parts
+from serq.runtime.trace.vllm_bench import is_bench_result, vllm_bench_parts
 from serq.source import check_text, lines_of, read_text
 
-_READERS: Final = {"session": session_csv_parts, "azure": azure_parts, "mooncake": mooncake_parts}
+_READERS: Final = {
+    "session": session_csv_parts,
+    "azure": azure_parts,
+    "mooncake": mooncake_parts,
+    "lengths": lengths_parts,
+    "vllm-bench": vllm_bench_parts,
+}
 
 ROWS_IN_MEMORY: Final = 100_000
 """Rows up to which a trace is kept in memory: some 50 bytes each, and 8 a hash id."""
@@ -43,7 +51,7 @@ class TraceFile:
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace file: session CSV (R-B-080), Azure CSV or Mooncake JSONL.
+    """Read a trace file: session CSV (R-B-080), Azure CSV, Mooncake JSONL, lengths, a vLLM-benchmark result.
 
     A relative path is read from the current directory. Raises DataError, in one line that names the file
     and the row, where the file is missing, not text, empty, or has a bad row.
@@ -80,6 +88,10 @@ def recognise(first_line: str) -> TraceFormat:
     first = first_line.strip()
     if first == AZURE_HEADER:
         return "azure"
+    if is_lengths_header(first) or (first.startswith("{") and '"input_len"' in first):
+        return "lengths"
+    if is_bench_result(first):
+        return "vllm-bench"
     return "mooncake" if first.startswith("{") else "session"
 
 

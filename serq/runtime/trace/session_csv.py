@@ -37,8 +37,8 @@ _TIMED_ROW: Final = re.compile(
 )
 
 _OTHER_FORMATS: Final = (
-    "; a trace is a session CSV, an Azure CSV (first line TIMESTAMP,ContextTokens,GeneratedTokens) "
-    "or Mooncake JSONL"
+    "; a trace is a session CSV, an Azure CSV (first line TIMESTAMP,ContextTokens,GeneratedTokens), "
+    "Mooncake JSONL, lengths (first line input_len,output_len) or a result of `vllm bench serve`"
 )
 _LARGEST_SESSION: Final = 2**64 - 1
 
