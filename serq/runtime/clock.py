@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 from math import inf
+from typing import Any
 
 import simpy
 
@@ -30,14 +31,13 @@ class Ticket(simpy.Event):
     One that was ``discarded`` never was: a planned run has been cut, and what it stood for comes otherwise.
     """
 
-    def __init__(self, environment: simpy.Environment, time: float, action: Action) -> None:
-        super().__init__(environment)
-        self._ok = True
-        self._value = None
-        self.time = time
+    _ok = True
+    _value = None
+    discarded = False
+
+    def __init__(self, action: Action) -> None:  # that of SimPy sets what all tickets have in common
         self.action: Action | None = action
-        self.discarded = False
-        self.callbacks = [_fire]
+        self.callbacks = _CALLBACKS
 
     def cancel(self) -> None:
         """Let nothing happen at that instant; harmless when it has happened."""
@@ -47,6 +47,10 @@ class Ticket(simpy.Event):
 def _fire(ticket: Ticket) -> None:
     if ticket.action is not None:
         ticket.action()
+
+
+_CALLBACKS: list[Callable[[Any], None]] = [_fire]
+"""What SimPy calls when a ticket is due."""
 
 
 class Clock:
@@ -72,7 +76,7 @@ class Clock:
 
     def at_key(self, time: float, action: Action, key: EventKey) -> Ticket:
         """The same with a key that was computed beforehand: that of a step end inside a planned run."""
-        ticket = Ticket(self._environment, time, action)
+        ticket = Ticket(action)
         if time < inf:
             heappush(self._queue, (time, key, next(self._environment._eid), ticket))  # type: ignore[misc]
         return ticket
@@ -86,15 +90,20 @@ class Clock:
 
     def advance(self, horizon: float) -> bool:
         """Let the next event happen, if there is one not later than ``horizon`` (R-B-001)."""
-        time = self.next_time()
-        if time > horizon or time == inf:
+        queue = self._queue
+        while queue and queue[0][3].discarded:  # type: ignore[attr-defined]
+            heappop(queue)
+        if not queue:
+            return False
+        time = queue[0][0]
+        if time > horizon:
             return False
         if time > self.now:
             self.now = time
             self.phase = 0
         elif self.phase % 2:
             self.phase += 1
-        self.event_key = self._queue[0][1]  # type: ignore[assignment]
+        self.event_key = queue[0][1]  # type: ignore[assignment]
         self._environment.step()
         return True
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _LARGEST_BUDGET = 2.0**52
 """Up to here one token less is one token less, also in floating point."""
 _MEMORY_TOTALS = frozenset({"kv_decode", "kv_prefill"})
+_RESIDENT_TOTALS = frozenset({"decoders", "kv_decode", "kv_prefill"})
+"""Totals over residents for which every one of them is looked at."""
 
 
 class GroupedScheduler(StepScheduler):
@@ -137,6 +139,8 @@ class GroupedScheduler(StepScheduler):
     def _totals(self, reads: frozenset[str]) -> TokenBatch:
         """Totals over all residents, as budget and chunk read them (R-B-033)."""
         others = self._others
+        if not reads & _RESIDENT_TOTALS:
+            return super()._totals(reads)
         if not self.group.members or not all(run.memory_units().is_integer() for run in others):
             self._dissolve()
             return super()._totals(reads)
@@ -150,6 +154,22 @@ class GroupedScheduler(StepScheduler):
             else:
                 totals.kv_prefill += run.memory_units()
         return totals
+
+    def _left_by_residents(self, budget: float, chunk: float) -> float:
+        """What of ``budget`` the residents would leave now; members take a token each.
+
+        Whole numbers are taken from it exactly, in any order.
+        """
+        shares = float(len(self.group.members))
+        if shares and (budget < _LARGEST_BUDGET or budget == inf):
+            for run in self._others:
+                share = min(run.remaining, 1.0 if run.decoding else chunk)
+                if not share.is_integer():
+                    break
+                shares += share
+            else:
+                return max(budget - shares, 0.0)
+        return super()._left_by_residents(budget, chunk)
 
     # --- ahead ------------------------------------------------------------------------------------------
 

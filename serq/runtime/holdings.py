@@ -140,6 +140,7 @@ class Holdings:
             else:
                 self._return(allocation)
         session.holds.pop()
+        hold.allocations.clear()
         session.a_computed = 0.0
         if session.preempted_at:
             for pool in hold.pools:
@@ -186,6 +187,7 @@ class Holdings:
         for allocation in hold.allocations:
             if not allocation.returned:
                 self._return(allocation, preempted)
+        hold.allocations.clear()
 
     # --- leases -----------------------------------------------------------------------------------------
 

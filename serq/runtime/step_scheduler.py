@@ -142,9 +142,13 @@ class StepScheduler:
         """What is left while an iteration is formed, else what the residents would leave now (R-B-042)."""
         if self._forming is not None:
             return self._shown_left
-        totals = self._totals(self.rules.order_reads)
-        left = self.budget(totals)
-        chunk = self._evaluate_chunk(totals)
+        reads = self.rules.order_reads
+        totals = self._totals(reads) if reads else _NO_TOTALS
+        return self._left_by_residents(self.budget(totals), self._evaluate_chunk(totals))
+
+    def _left_by_residents(self, budget: float, chunk: float) -> float:
+        """What of ``budget`` the residents would leave now."""
+        left = budget
         for run in self.residents:
             share = min(self.remaining(run), 1.0 if run.decoding else chunk)
             left = left - share if share < left else 0.0

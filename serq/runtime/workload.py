@@ -48,6 +48,7 @@ class Workload:
         self.turns = 0
         self._declaration = declaration
         self._code = code
+        self._draws = code.session_draws or code.workload_draws
         self._world = world
         self._clock: Clock = world.clock
         self._random = random
@@ -60,7 +61,8 @@ class Workload:
         self._gap = gap
         self._limit = inf if limit is None else limit
         self._schedule: Iterator[tuple[float, TracedSession]] = iter(())
-        """Arrivals of `arrive trace` that are still to come."""
+        """Arrivals of `arrive trace` that are still to come, but for the next."""
+        self._next_traced: TracedSession | None = None
         if trace is not None:
             if not trace.sessions:
                 raise DataError("the trace has no sessions")
@@ -101,7 +103,8 @@ class Workload:
         session.born = self._clock.now
         session.generation = generation
         self._assign_rows(session, replayed)
-        self._assign_draws(session)
+        if self._draws:
+            self._assign_draws(session)
         session.statements = code.statements(session)  # type: ignore[assignment]
         code.init(session)
         self._world.arrive(session)
@@ -150,11 +153,11 @@ class Workload:
     def _plan_traced_arrival(self) -> None:
         following = None if self.complete() else next(self._schedule, None)
         if following is not None:
-            time, traced = following
-            self._clock.at(time, lambda: self._traced_arrival(traced))
+            time, self._next_traced = following
+            self._clock.at(time, self._traced_arrival)
 
-    def _traced_arrival(self, traced: TracedSession) -> None:
-        self._arrive(replayed=traced)
+    def _traced_arrival(self) -> None:
+        self._arrive(replayed=self._next_traced)
         self._plan_traced_arrival()
 
     # --- what sessions bring ----------------------------------------------------------------------------
@@ -170,7 +173,8 @@ class Workload:
             else:
                 return
         session.trace, index = replayed
-        session.row, session.rows_end = session.trace.first_row[index : index + 2]
+        first_row = session.trace.first_row
+        session.row, session.rows_end = first_row[index], first_row[index + 1]
 
     def _assign_draws(self, session: Session) -> None:
         if self._code.session_draws:
@@ -183,7 +187,8 @@ class Workload:
         session.turn += 1
         session.a_turn_no += 1.0
         self.turns += 1
-        self._assign_draws(session)
+        if self._draws:
+            self._assign_draws(session)
         trace = session.trace
         if trace is not None:
             row = session.row

@@ -138,6 +138,7 @@ class World:
         self.live -= 1
         self.ended += 1
         self.on_session_end(session)
+        session.requests.clear()  # nothing looks at them now, and they look at the session
 
     # --- one instant ------------------------------------------------------------------------------------
 
@@ -145,16 +146,16 @@ class World:
         """Run ready sessions and pump until nothing changes."""
         while True:
             self._run_ready()
-            if not self.pump():
+            if not (self._asking and self.pump()):
                 return
 
     def _run_ready(self) -> None:
         """Run ready sessions, and those that become ready meanwhile, until none is."""
-        ready = self._ready
+        ready, resume = self._ready, self._resume
         while ready:
             session = ready.popleft()
             if session.ready:
-                self._resume(session)
+                resume(session)
 
     def run_admitted(self, session: Session) -> None:
         """An engine admitted ``session``: it and all that it makes ready run inside the forming (R-B-041)."""
@@ -216,13 +217,27 @@ class World:
         stations that get work in this are next, flows come last.
         """
         clock = self.clock
-        attended = self._attended
         alone = clock.next_time() > clock.now
         if alone:
             clock.begin_starts()
-        turns = self._turns = sorted(attended)
         changes = self.holdings.changes
         restless = self.headers_change and bool(self._asking)
+        if self._attended:
+            restless = self._take_turns(alone) or restless
+        if self.network is not None and self.network.changed:
+            clock.rank = 2 * self.stage_count if alone else 0
+            self.network.plan()
+            clock.rank = 0
+        if alone:
+            restless = restless or (bool(self._asking) and self.holdings.changes != changes)
+            if restless or self.restless or self.followed:
+                self._look_ahead(restless)
+
+    def _take_turns(self, alone: bool) -> bool:
+        """Let the attended stages act; whether one that could start found nothing to do."""
+        clock, attended = self.clock, self._attended
+        restless = False
+        turns = self._turns = sorted(attended)
         while turns:
             rank = self._turn = heappop(turns)
             stage = self.reacting[rank]
@@ -242,11 +257,8 @@ class World:
             if isinstance(stage, SharedStation):
                 attended.discard(rank)
                 stage.plan()
-        if self.network is not None and self.network.changed:
-            self.network.plan()
         clock.rank = 0
-        if alone:
-            self._look_ahead(restless or (bool(self._asking) and self.holdings.changes != changes))
+        return restless
 
     def _look_ahead(self, restless: bool) -> None:
         """The instant is over. Somebody is ``restless`` who will ask anew at the next event, whatever it is.
@@ -272,15 +284,17 @@ class World:
 
     def advance(self, horizon: float) -> bool:
         """Let the next event not later than ``horizon`` happen, and all that follows at once from it."""
-        before = self.clock.now
-        time = self.clock.next_time()
-        if time <= horizon:
-            for stage in self.followed:
-                stage.stand_before(time)
-        if not self.clock.advance(horizon):
+        clock = self.clock
+        before = clock.now
+        if self.followed:
+            time = clock.next_time()
+            if time <= horizon:
+                for stage in self.followed:
+                    stage.stand_before(time)
+        if not clock.advance(horizon):
             return False
         self.events += 1
-        self._events_at_once = 0 if self.clock.now != before else self._events_at_once + 1
+        self._events_at_once = 0 if clock.now != before else self._events_at_once + 1
         if self._events_at_once > _EVENTS_AT_ONCE:
             raise RunError(
                 f"{_EVENTS_AT_ONCE:,} events at one instant: time does not pass", code="no-time-passes"

@@ -38,7 +38,8 @@ class Statements:
         """Define ``name(s)``, a generator that runs ``block`` and returns whether the session ended in it."""
         text = SourceText()
         with text.indented(f"def {name}(s):"):
-            text.line("yield from ()")
+            with text.indented("if False:"):  # a generator, whatever the block is
+                text.line("yield")
             self._block(text, block, hold_depth, 1)
             text.line("return False")
         self.definitions.append(text)

@@ -99,7 +99,8 @@ class VllmEngine(PlannedEngine):
 
     def _news(self) -> None:
         self._has_news = True
-        self._host.attend(self)
+        if not self._awaits_step:
+            self._host.attend(self)
 
     # --- steps ------------------------------------------------------------------------------------------
 
@@ -273,6 +274,8 @@ class VllmEngine(PlannedEngine):
         self.number -= 1
         del self._sent[sent.request.request_id]
         self.log.closed(sent, now)
+        if self._worker is None:
+            del sent.request.client  # nobody in the engine asks for it any more
 
     # --- figures ----------------------------------------------------------------------------------------
 
