@@ -11,7 +11,13 @@ from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
 from serq.results.step_layouts import LaidStep, lay_out
 from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, Series, StageRow
-from serq.runtime.request_records import FINISH_REASONS, STEP_COLUMNS, EngineRow
+from serq.runtime.request_records import (
+    FINISH_REASONS,
+    PREEMPTION_COLUMNS,
+    QUEUE_COLUMNS,
+    STEP_COLUMNS,
+    EngineRow,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -147,6 +153,30 @@ def step_frame(engines: Sequence[EngineRow]) -> DataFrame:
         for engine in engines
     ]
     columns = ["stage", "member", *names]
+    return pandas.concat(parts)[columns] if parts else pandas.DataFrame(columns=columns)
+
+
+def queue_frame(engines: Sequence[EngineRow]) -> DataFrame:
+    """The stays in waiting queues of all engines: ``stage``, ``member``, the columns of their tables."""
+    return _engine_frames(engines, "queue", QUEUE_COLUMNS)
+
+
+def preemption_frame(engines: Sequence[EngineRow]) -> DataFrame:
+    """The preemptions of all engines: ``stage``, ``member``, the columns of their tables."""
+    return _engine_frames(engines, "victims", PREEMPTION_COLUMNS)
+
+
+def _engine_frames(engines: Sequence[EngineRow], table: str, names: Sequence[str]) -> DataFrame:
+    import pandas
+
+    columns = ["stage", "member", *names]
+    parts = [
+        pandas.DataFrame({name: getattr(getattr(engine, table), name) for name in names}).assign(
+            stage=engine.name, member=engine.member
+        )
+        for engine in engines
+        if len(getattr(engine, table))
+    ]
     return pandas.concat(parts)[columns] if parts else pandas.DataFrame(columns=columns)
 
 

@@ -97,6 +97,20 @@ class Report:
         """One row a step of a `vllm` stage, engine after engine, from the start of the run."""
         return frames.step_frame(self.records.engines)
 
+    @cached_property
+    def queue(self) -> DataFrame:
+        """One row a stay of a request in a lane of a waiting queue, engine after engine, by their ends."""
+        return frames.queue_frame(self.records.engines)
+
+    @cached_property
+    def preemptions(self) -> DataFrame:
+        """One row a preemption: who lost what, for whom, and when it was made up for; engine after engine."""
+        return frames.preemption_frame(self.records.engines)
+
+    def whole_records(self) -> Records:
+        """The records with all their rows in memory, wherever they are."""
+        return self.records
+
     def list_steps(self, first: int = 1, last: int = 2**63, *, stage: str | None = None) -> str:
         """The steps number ``first`` to ``last`` of every engine, or of those of ``stage``, as text.
 

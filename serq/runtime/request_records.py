@@ -142,18 +142,93 @@ class StepTable:
         return _take(self, STEP_COLUMNS, rows)
 
 
-def trim(table: RequestTable | StepTable, columns: Sequence[str]) -> None:
+@dataclass(slots=True)
+class QueueTable:
+    """One entry a stay of a request in a lane of the waiting queue, in the order in which they ended.
+
+    ``request`` is a place among the requests of the run, ``step`` that of the step formed at ``left``, which
+    admitted it if that is the ``outcome``; ``preemptions`` are those that it had had by then. A stay that had
+    not ended has no ``left`` (NaN), no step (-1) and no outcome.
+    """
+
+    request: array[int] = field(default_factory=_integers)
+    lane: list[str] = field(default_factory=list)
+    entered: array[float] = field(default_factory=_doubles)
+    left: array[float] = field(default_factory=_doubles)
+    outcome: list[str] = field(default_factory=list)
+    step: array[int] = field(default_factory=_integers)
+    preemptions: array[int] = field(default_factory=_integers)
+
+    def __len__(self) -> int:
+        return len(self.preemptions)
+
+    def add(
+        self, request: int, lane: str, entered: float, left: float, outcome: str, step: int, preemptions: int
+    ) -> None:
+        """Append a stay."""
+        self.request.append(request)
+        self.lane.append(lane)
+        self.entered.append(entered)
+        self.left.append(left)
+        self.outcome.append(outcome)
+        self.step.append(step)
+        self.preemptions.append(preemptions)
+
+    def copy(self) -> QueueTable:
+        """The same entries in columns of their own."""
+        return QueueTable(*(getattr(self, name)[:] for name in QUEUE_COLUMNS))
+
+    def take(self, rows: int) -> dict[str, Sequence[Any]]:
+        """The first ``rows`` entries by column; the table goes on without them."""
+        return _take(self, QUEUE_COLUMNS, rows)
+
+
+@dataclass(slots=True)
+class PreemptionTable:
+    """One entry a preemption, in the order in which they were over.
+
+    While step number ``step`` was formed, at ``time``, a request lost ``lost_tokens`` computed ones because
+    ``needed_by`` needed blocks (-1: nobody). It was admitted again at ``resumed``, and ``recovered`` with its
+    next token; NaN: not before it was preempted again, ended, or the run was over.
+    """
+
+    time: array[float] = field(default_factory=_doubles)
+    step: array[int] = field(default_factory=_integers)
+    request: array[int] = field(default_factory=_integers)
+    lost_tokens: array[int] = field(default_factory=_integers)
+    needed_by: array[int] = field(default_factory=_integers)
+    resumed: array[float] = field(default_factory=_doubles)
+    recovered: array[float] = field(default_factory=_doubles)
+
+    def __len__(self) -> int:
+        return len(self.recovered)
+
+    def copy(self) -> PreemptionTable:
+        """The same entries in columns of their own."""
+        return PreemptionTable(*(getattr(self, name)[:] for name in PREEMPTION_COLUMNS))
+
+    def take(self, rows: int) -> dict[str, Sequence[Any]]:
+        """The first ``rows`` entries by column; the table goes on without them."""
+        return _take(self, PREEMPTION_COLUMNS, rows)
+
+
+RecordTable = RequestTable | StepTable | QueueTable | PreemptionTable
+
+
+def trim(table: RecordTable, columns: Sequence[str]) -> None:
     """Drop an entry of which only a part was recorded: an interrupt may fall between two columns."""
     whole = min(len(getattr(table, name)) for name in columns)
     for name in columns:
         del getattr(table, name)[whole:]
 
 
+QUEUE_COLUMNS: Final = tuple(entry.name for entry in fields(QueueTable))
+PREEMPTION_COLUMNS: Final = tuple(entry.name for entry in fields(PreemptionTable))
 REQUEST_COLUMNS: Final = tuple(entry.name for entry in fields(RequestTable) if entry.name != "handed_over")
 STEP_COLUMNS: Final = tuple(entry.name for entry in fields(StepTable) if entry.name != "handed_over")
 
 
-def _take(table: RequestTable | StepTable, columns: Iterable[str], rows: int) -> dict[str, Sequence[Any]]:
+def _take(table: RecordTable, columns: Iterable[str], rows: int) -> dict[str, Sequence[Any]]:
     out = {}
     for name in columns:
         column = getattr(table, name)
@@ -189,5 +264,9 @@ class EngineRow:
     """Steps of the whole run that were planned ahead; they differ in nothing else."""
     walked_steps: tuple[tuple[str, int], ...] = ()
     """(Reason, steps) of those that were formed one by one, the most frequent first."""
+    queue: QueueTable = field(default_factory=QueueTable)
+    """Who waited in which lane."""
+    victims: PreemptionTable = field(default_factory=PreemptionTable)
+    """Who was preempted, for whom, and what that cost."""
     layout: StepLayoutEngine | None = None
     """What lays them out on the device; None where no rows were asked for."""

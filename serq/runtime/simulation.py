@@ -19,7 +19,13 @@ from serq.runtime.gauges import Gauge
 from serq.runtime.hold import HoldPlan
 from serq.runtime.random import RandomSource
 from serq.runtime.records import Records, Series
-from serq.runtime.request_records import REQUEST_COLUMNS, STEP_COLUMNS, trim
+from serq.runtime.request_records import (
+    PREEMPTION_COLUMNS,
+    QUEUE_COLUMNS,
+    REQUEST_COLUMNS,
+    STEP_COLUMNS,
+    trim,
+)
 from serq.runtime.serving.engines import EngineMode
 from serq.runtime.serving.gateway import Gateway, RequestTerms
 from serq.runtime.session import Preempted, Session, session_class
@@ -208,6 +214,8 @@ class Simulation:
         trim(serving.requests, REQUEST_COLUMNS)
         for engine in serving.engines:
             trim(engine.log.steps, STEP_COLUMNS)
+            trim(engine.log.queue.stays, QUEUE_COLUMNS)
+            trim(engine.log.queue.preemptions, PREEMPTION_COLUMNS)
 
     # --- time -------------------------------------------------------------------------------------------
 

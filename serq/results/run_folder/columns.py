@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 Kind = Literal["number", "integer", "text"]
-Table = Literal["observations", "requests", "steps"]
+Table = Literal["observations", "requests", "steps", "queue", "preemptions"]
 
 
 class Column(NamedTuple):
@@ -65,6 +65,28 @@ TABLES: Final[dict[Table, tuple[Column, ...]]] = {
         Column("waiting", "integer", "requests", "requests waiting then"),
         Column("free_blocks", "integer", "blocks", "KV blocks free then"),
         Column("preempted", "integer", "requests", "requests that gave way to it"),
+    ),
+    "queue": (
+        Column("stage", "text", "", "the `vllm` stage"),
+        Column("member", "integer", "", "which member of that stage, from 0"),
+        Column("request", "integer", "", "number of the request that waited"),
+        Column("lane", "text", "", "where: `waiting`, a lane of the queue, `loading` or `loaded` (its KV)"),
+        Column("entered", "number", _TIME, "since when it waited there"),
+        Column("left", "number", _TIME, "till when; NaN: it waited when the run was over"),
+        Column("outcome", "text", "", "`admitted`, `loading`, `loaded` or `ended`; empty: it still waited"),
+        Column("step", "integer", "", "number of the step that admitted it; -1: none did"),
+        Column("preemptions", "integer", "", "how often it had been preempted by then"),
+    ),
+    "preemptions": (
+        Column("stage", "text", "", "the `vllm` stage"),
+        Column("member", "integer", "", "which member of that stage, from 0"),
+        Column("time", "number", _TIME, "when the step was formed that did it"),
+        Column("step", "integer", "", "number of that step, or of the next one where it had no tokens"),
+        Column("request", "integer", "", "number of the request that gave way"),
+        Column("lost_tokens", "integer", "tokens", "computed tokens that it lost; 0: they were offloaded"),
+        Column("needed_by", "integer", "", "number of the request that needed blocks; -1: none did"),
+        Column("resumed", "number", _TIME, "when the step was formed that admitted it again; NaN: none did"),
+        Column("recovered", "number", _TIME, "when its next token came; NaN: none before it gave way again"),
     ),
 }
 """What the part files of each table hold. An empty table has no files."""

@@ -135,7 +135,7 @@ def row(kind: type[Row], plain: Mapping[str, Any]) -> Row:
     return kind(**{name: float(value) if name in floats else value for name, value in plain.items()})
 
 
-_TABLES_OF_ROWS: Final = ("table", "rows", "layout")
+_TABLES_OF_ROWS: Final = ("table", "rows", "layout", "queue", "victims")
 
 
 def _engine(figures: EngineFigures) -> Plain:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import nan
@@ -22,10 +22,11 @@ from serq.results.report import Report
 from serq.results.run_folder import description
 from serq.results.run_folder.columns import TABLES, Table
 from serq.results.run_folder.part_files import PartFiles, PartFormat
+from serq.results.run_folder.rows import engine_rows, request_table
 from serq.results.run_folder.stored_values import StoredValues
 from serq.results.statistics import Summary, mean, rank, summarize_samples
 from serq.runtime.records import Records, Series
-from serq.runtime.request_records import FINISH_REASONS, REQUEST_COLUMNS, EngineRow, RequestTable, StepTable
+from serq.runtime.request_records import FINISH_REASONS, EngineRow, StepTable
 from serq.source import Diagnostic, SourceMap
 
 if TYPE_CHECKING:
@@ -136,11 +137,35 @@ class StoredReport(Report):
     @cached_property
     def steps(self) -> DataFrame:
         """One row a step of a `vllm` stage, engine after engine, from the start of the run."""
-        import pandas
-
         if not self._parts["steps"].paths():
             return frames.step_frame(self.records.engines)
-        frame = self._whole("steps").drop(columns="step")
+        return self._by_engine(self._whole("steps").drop(columns="step"))
+
+    @cached_property
+    def queue(self) -> DataFrame:
+        """One row a stay of a request in a lane of a waiting queue, engine after engine, by their ends."""
+        if not self._parts["queue"].paths():
+            return frames.queue_frame(self.records.engines)
+        return self._by_engine(self._whole("queue"))
+
+    @cached_property
+    def preemptions(self) -> DataFrame:
+        """One row a preemption: who lost what, for whom, and when it was made up for; engine after engine."""
+        if not self._parts["preemptions"].paths():
+            return frames.preemption_frame(self.records.engines)
+        return self._by_engine(self._whole("preemptions"))
+
+    def whole_records(self) -> Records:
+        """The records with all their rows in memory."""
+        series = {name: self._series(name) for name in self.records.series}
+        engines = engine_rows(self.records.engines, self.steps, self.queue, self.preemptions)
+        requests = request_table(self.requests, self.records.engines)
+        return replace(self.records, series=series, engines=engines, requests=requests)
+
+    def _by_engine(self, frame: DataFrame) -> DataFrame:
+        """The rows of a table, engine after engine."""
+        import pandas
+
         engines = [
             frame[(frame["stage"] == row.name) & (frame["member"] == row.member)].reset_index(drop=True)
             for row in self.records.engines
@@ -211,19 +236,6 @@ class StoredReport(Report):
         _, ttft = latency(lambda part: part["first_token"] - part["sent"])
         _, tpot = latency(_tpot)
         return EngineFigures(row, requests, ttft, tpot, e2e)
-
-
-def request_table(frame: DataFrame, engines: Sequence[EngineRow]) -> RequestTable:
-    """The table of requests whose frame is ``frame``; engines and ends of requests become places again."""
-    table = RequestTable()
-    places = {(row.name, row.member): place for place, row in enumerate(engines)}
-    columns: dict[str, Iterable[Any]] = {name: frame[name] for name in frame.columns}
-    columns["engine"] = [places[key] for key in zip(frame["stage"], frame["member"], strict=True)]
-    columns["label"] = frame["class"]
-    columns["finish_reason"] = map(FINISH_REASONS.index, frame["finish_reason"])
-    for name in REQUEST_COLUMNS:
-        getattr(table, name).extend(columns[name])
-    return table
 
 
 def _tpot(part: DataFrame) -> Any:

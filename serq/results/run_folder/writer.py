@@ -16,12 +16,19 @@ from serq.errors import UsageError
 from serq.ir import nodes
 from serq.results.dump import make_folder
 from serq.results.run_folder import description
-from serq.results.run_folder.columns import TABLES
+from serq.results.run_folder.columns import TABLES, Table
 from serq.results.run_folder.part_files import PartFiles, PartFormat, require
 from serq.results.run_folder.stored_run import StoredReport
 from serq.results.run_folder.stored_waits import StoredWaits
 from serq.runtime.records import Records, Series
-from serq.runtime.request_records import FINISH_REASONS, RequestTable, StepTable
+from serq.runtime.request_records import (
+    FINISH_REASONS,
+    EngineRow,
+    PreemptionTable,
+    QueueTable,
+    RequestTable,
+    StepTable,
+)
 from serq.runtime.serving.engine_log import EngineLog
 from serq.runtime.serving.starvation import starvation_warning
 from serq.runtime.sink import LiveRecords
@@ -41,7 +48,7 @@ class RunWriter:
         self._rows_a_part = rows_a_part
         self._program = program
         self._format: PartFormat = part_format
-        self._observations, self._requests, self._steps = (
+        self._observations, self._requests, self._steps, self._queue, self._preemptions = (
             PartFiles(folder, table, part_format) for table in TABLES
         )
 
@@ -87,6 +94,13 @@ class RunWriter:
                 ]
                 self._write_steps(steps)
 
+        if sum(len(engine.queue.stays) for engine in live.engines) >= enough:
+            with _uninterrupted():
+                self._write_queue([(engine, engine.queue.stays) for engine in live.engines])
+        if sum(len(engine.queue.preemptions) for engine in live.engines) >= enough:
+            with _uninterrupted():
+                self._write_preemptions([(engine, engine.queue.preemptions) for engine in live.engines])
+
     def _write_observations(self, all_series: Mapping[str, Series]) -> None:
         data: dict[str, list[Any]] = {column.name: [] for column in TABLES["observations"]}
         for name, series in all_series.items():
@@ -122,6 +136,13 @@ class RunWriter:
                 data[name] += values
         self._steps.write(data)
 
+    def _write_queue(self, tables: Sequence[tuple[EngineLog | EngineRow, QueueTable]]) -> None:
+        self._queue.write(_joined("queue", [(engine, table.take(len(table))) for engine, table in tables]))
+
+    def _write_preemptions(self, tables: Sequence[tuple[EngineLog | EngineRow, PreemptionTable]]) -> None:
+        taken = [(engine, table.take(len(table))) for engine, table in tables]
+        self._preemptions.write(_joined("preemptions", taken))
+
     # --- at its end -------------------------------------------------------------------------------------
 
     def finish(
@@ -140,6 +161,8 @@ class RunWriter:
             self._write_observations(records.series)
             self._write_requests(records.requests, len(records.requests), records.engines)
             self._write_steps([(row, row.table, row.table.take(len(row.table))) for row in records.engines])
+            self._write_queue([(row, row.queue) for row in records.engines])
+            self._write_preemptions([(row, row.victims) for row in records.engines])
             if scattered:
                 records.warnings += self._starvation(records)
             report = StoredReport(
@@ -161,6 +184,20 @@ class RunWriter:
                 records.end,
             )
         ]
+
+
+def _joined(
+    table: Table, taken: Sequence[tuple[EngineLog | EngineRow, Mapping[str, Sequence[Any]]]]
+) -> dict[str, list[Any]]:
+    """The rows of all engines by column, each with its stage and member."""
+    data: dict[str, list[Any]] = {column.name: [] for column in TABLES[table]}
+    for engine, columns in taken:
+        rows = len(next(iter(columns.values())))
+        data["stage"] += [engine.name] * rows
+        data["member"] += [engine.member] * rows
+        for name, values in columns.items():
+            data[name] += values
+    return data
 
 
 def _columns(series: Series) -> dict[str, array[Any]]:

@@ -147,6 +147,11 @@ class BatchJobAwareRequestQueue(RequestQueue):
             if request is self.peeked and not self._config.keeps_removed_peek:
                 self.peeked = None
 
+    def lane_of(self, request: Request) -> str:
+        """`cold start`, or the job that it belongs to (V-024, V-026)."""
+        job = job_name(request.request_id)
+        return "cold start" if request.request_id in self.cold.get(job, ()) else f"job {job}"
+
     def __len__(self) -> int:
         return len(self._here)
 

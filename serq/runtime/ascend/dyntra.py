@@ -108,7 +108,7 @@ class DyntraLBPolicy(VllmScheduler):
         """Let a running request wait with its KV and its progress (V-055)."""
         self.leave_running([request])
         request.status = RequestStatus.PREEMPTED
-        self.waiting.prepend_request(request)
+        self.wait_in_front(request)
 
 
 class DyntraLBScheduler(DyntraLBPolicy):

@@ -90,7 +90,9 @@ class RecomputeScheduler(VllmScheduler):
         victim = self.running[-1]
         if self._offload(victim):
             self.withdraw(step, victim)
-            self.preempt_request(victim, drop_stale_output=False)
+            self.preempt_request(
+                victim, drop_stale_output=False, needed_by=request, is_offloaded=True
+            )
             step.preempted.append(victim)
         else:
             self.finish_requests([victim.request_id], RequestStatus.FINISHED_RECOMPUTED)

@@ -136,6 +136,10 @@ class ShortRequestFirstRequestQueue(RequestQueue):
             self._leave(request)
         self._pin = None
 
+    def lane_of(self, request: Request) -> str:
+        """`immediate`, `short` or `long`."""
+        return self._lane_of[request.request_id]
+
     def lane(self, lane: Lane) -> Iterator[Request]:
         """The requests of one lane, in order."""
         return iter(self._lanes[lane])

@@ -155,6 +155,7 @@ class VllmEngine(PlannedEngine):
         if step.total_num_scheduled_tokens:
             end += self._price(step, running, prefill_tokens)
             self.iterations += 1
+            self.log.queue.formed += 1
             self.count_walked()
         self._device_free_at = end
         if self._worker is not None:
@@ -254,6 +255,7 @@ class VllmEngine(PlannedEngine):
         if output.num_new_tokens:
             sent.deliveries += 1
             sent.last_time = now
+            self.log.queue.delivered(sent, now)
             if sent.deliveries == 1:
                 sent.first_time = now
                 self.log.first_token(sent)
@@ -288,7 +290,7 @@ class VllmEngine(PlannedEngine):
     def engine_row(self, now: float) -> EngineRow:
         """The options of the engine and its figures since warm-up."""
         self.catch_up()
-        row = self.log.row(self.resolved.options, now)
+        row = self.log.row(self.resolved.options, now, [sent.request for sent in self._sent.values()])
         row.planned_steps, row.walked_steps = self.planned_steps, self.reasons_walked()
         return row
 

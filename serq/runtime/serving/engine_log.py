@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, nan
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, Option, RequestTable, StepTable
 from serq.runtime.serving.hybrid_memory import HybridMemory
 from serq.runtime.serving.layouts import StepLayoutEngine
+from serq.runtime.serving.queue_log import QueueLog
 from serq.runtime.serving.sent_request import SentRequest
 from serq.runtime.step_rows import ALONE, StepRows
 from serq.runtime.vllm.block_pool import BlockPool
+from serq.runtime.vllm.request import Request
 from serq.runtime.vllm.scheduler_output import SchedulerOutput
 
 
@@ -54,6 +56,7 @@ class EngineLog:
         self._pool = pool
         self._memory = memory
         self.steps = StepTable()
+        self.queue = QueueLog()
         self._layout = layout
         self.rows = None if layout is None else StepRows()
         """The rows of every step, where they are kept."""
@@ -96,6 +99,7 @@ class EngineLog:
     def closed(self, sent: SentRequest, now: float) -> None:
         """The engine has let go of a request at ``now``."""
         self.progressed(sent)
+        self.queue.over(sent.row, nan)
         self._ended(sent, now)
 
     def progressed(self, sent: SentRequest) -> None:
@@ -220,8 +224,8 @@ class EngineLog:
         self._prompt_tokens = self._cached_tokens = 0
         self._preemptions = 0
 
-    def row(self, options: tuple[Option, ...], now: float) -> EngineRow:
-        """The figures since warm-up."""
+    def row(self, options: tuple[Option, ...], now: float, here: Iterable[Request] = ()) -> EngineRow:
+        """The figures since warm-up; requests that are ``here`` may be waiting."""
         self.account_blocks(now)
         block_span = (self._pool.num_gpu_blocks - 1) * (now - self._began)
         return EngineRow(
@@ -237,4 +241,6 @@ class EngineLog:
             rows=self.rows,
             memory=None if self._memory is None else self._memory.row(),
             layout=self._layout,
+            queue=self.queue.all_stays(here),
+            victims=self.queue.all_preemptions(),
         )

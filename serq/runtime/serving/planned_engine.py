@@ -58,6 +58,7 @@ class PlannedEngine(PlanningStage):
     ) -> None:
         super().__init__(name, member, host)
         self.scheduler = parts.scheduler
+        self.scheduler.observer = log.queue
         self.core = core
         self.log = log
         self._steps: deque[StepInFlight] = deque()
@@ -170,6 +171,7 @@ class PlannedEngine(PlanningStage):
         self._last_end = ends[count - 1]
         self._device_free_at = steps[-1].end
         self.iterations += ended
+        self.log.queue.formed += ended
         self.planned_steps += ended
 
     def count_walked(self) -> None:

@@ -64,6 +64,10 @@ class KeyedRequestQueue(RequestQueue):
         for request in gone:
             self._others.pop(request, None)
 
+    def lane_of(self, request: Request) -> str:
+        """`in front`, where preempted requests wait, or `by keys`."""
+        return "by keys" if request in self._others else "in front"
+
     def __len__(self) -> int:
         return len(self._front) + len(self._others)
 

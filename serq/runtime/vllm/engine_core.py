@@ -242,6 +242,7 @@ class EngineCore:
             self._abort([message.request_id for message in early], now)
 
     def _abort(self, request_ids: list[str], now: Time) -> None:
+        self.scheduler.now = now
         for request in self.scheduler.finish_requests(request_ids, RequestStatus.FINISHED_ABORTED):
             self._changed = True
             self.observer.aborted(request, now)

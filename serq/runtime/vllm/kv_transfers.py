@@ -50,6 +50,7 @@ class KVTransfers(SchedulerBase):
             request = self.requests[request_id]
             if request.status is RequestStatus.WAITING_FOR_REMOTE_KVS:
                 self.finished_recving.add(request_id)
+                self.end_wait(request, "loaded")
             else:
                 self.release(request)
         for request_id in output.finished_sending:

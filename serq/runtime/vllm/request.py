@@ -66,6 +66,7 @@ class Request:
         "drop_stale_output",
         "is_prefill_chunk",
         "kv_transfer_params",
+        "lane",
         "last_sched_seq",
         "num_computed_tokens",
         "num_in_flight_tokens",
@@ -84,6 +85,7 @@ class Request:
         "status",
         "stop_rule",
         "tokens",
+        "waits_since",
     )
 
     def __init__(
@@ -124,6 +126,10 @@ class Request:
         self.num_preemptions = 0
         self.last_sched_seq = 0
         self.admission = 0
+        self.lane = ""
+        """Where it waits (:meth:`RequestQueue.lane_of`, `loading`, `loaded`); empty: it does not wait."""
+        self.waits_since: Time = 0
+        """Since when it waits there."""
 
     def __repr__(self) -> str:
         return f"Request({self.request_id}, {self.status.name}, {self.num_computed_tokens}/{self.num_tokens})"

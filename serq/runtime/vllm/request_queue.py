@@ -51,6 +51,10 @@ class RequestQueue(ABC):
     def __bool__(self) -> bool:
         return len(self) > 0
 
+    def lane_of(self, request: Request) -> str:
+        """Which part of this queue ``request``, which is here, waits in; a plain queue has one."""
+        return "waiting"
+
     def begin_step(self, now: Time) -> None:  # noqa: B027 - most queues do not age
         """A step is about to be formed at ``now``; a queue that ages its requests takes note."""
 

@@ -71,7 +71,7 @@ class RunningLoop(SchedulerBase):
         """Hook: blocks lack for ``request``; make one running request go and name it (S-026)."""
         victim = self.pick_victim(request)
         self.withdraw(step, victim)
-        self.preempt_request(victim, drop_stale_output=self.requires_kv_delivery)
+        self.preempt_request(victim, drop_stale_output=self.requires_kv_delivery, needed_by=request)
         step.preempted.append(victim)
         return victim
 

@@ -6,6 +6,7 @@ import contextlib
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.connector import KVConnector
@@ -14,6 +15,9 @@ from serq.runtime.vllm.kv_cache_manager import KVCacheManager
 from serq.runtime.vllm.request import Request, RequestStatus, Time
 from serq.runtime.vllm.request_queue import RequestQueue, create_request_queue
 from serq.runtime.vllm.scheduler_output import ScheduledRequest, ShareKind
+
+Outcome = Literal["admitted", "loading", "loaded", "ended"]
+"""How a stay in a lane ends: it runs, its KV is loaded from elsewhere, has been, or the request is over."""
 
 
 class PauseState(enum.Enum):
@@ -44,6 +48,16 @@ class FormingStep:
     prefill_scheduled: bool = False
 
 
+class SchedulerObserver:
+    """Hears who leaves the waiting queue and who gives way. Nothing it does may change the scheduler."""
+
+    def left_queue(self, request: Request, outcome: Outcome, now: Time) -> None:
+        """``request`` waited in its lane until now."""
+
+    def preempted(self, request: Request, lost_tokens: int, needed_by: Request | None, now: Time) -> None:
+        """``request`` lost what was computed of it, because ``needed_by`` needed blocks."""
+
+
 class SchedulerBase:
     """The state of a scheduler (S-001)."""
 
@@ -56,6 +70,7 @@ class SchedulerBase:
         self.running: list[Request] = []
         self.requests: dict[str, Request] = {}
         self.pause_state = PauseState.UNPAUSED
+        self.observer = SchedulerObserver()
         self.finished_req_ids: set[str] = set()
         self.inflight_prefills: set[Request] = set()
         self.finished_recving: set[str] = set()
@@ -83,6 +98,21 @@ class SchedulerBase:
         """Take in a new request (S-010); its prompt is no longer than ``max_model_len``."""
         self.waiting.add_request(request)
         self.requests[request.request_id] = request
+        self._begin_wait(request, self.waiting.lane_of(request))
+
+    def wait_in_front(self, request: Request) -> None:
+        """Let ``request``, which ran, wait where it is served early (S-043)."""
+        self.waiting.prepend_request(request)
+        self._begin_wait(request, self.waiting.lane_of(request))
+
+    def _begin_wait(self, request: Request, lane: str) -> None:
+        request.lane = lane
+        request.waits_since = self.now
+
+    def end_wait(self, request: Request, outcome: Outcome) -> None:
+        """``request`` waits in its lane no longer; what is loaded waits on, under that name."""
+        self.observer.left_queue(request, outcome, self.now)
+        self._begin_wait(request, outcome if outcome in ("loading", "loaded") else "")
 
     # ---- counts ---------------------------------------------------------------
 
@@ -174,8 +204,20 @@ class SchedulerBase:
 
     # ---- out ------------------------------------------------------------------
 
-    def preempt_request(self, request: Request, *, drop_stale_output: bool) -> None:
-        """Take everything from a request no longer in ``running`` and let it wait (S-043, S-104)."""
+    def preempt_request(
+        self,
+        request: Request,
+        *,
+        drop_stale_output: bool,
+        needed_by: Request | None = None,
+        is_offloaded: bool = False,
+    ) -> None:
+        """Take everything from a request no longer in ``running`` and let it wait (S-043, S-104).
+
+        ``needed_by`` needs its blocks; what ``is_offloaded`` is not lost.
+        """
+        lost_tokens = 0 if is_offloaded else request.num_computed_tokens
+        self.observer.preempted(request, lost_tokens, needed_by, self.now)
         self.freer.free_request(request)
         self.inflight_prefills.discard(request)
         request.status = RequestStatus.PREEMPTED
@@ -187,7 +229,7 @@ class SchedulerBase:
         request.num_stale_output_tokens = request.num_in_flight_tokens
         request.num_output_placeholders = 0
         request.num_preemptions += 1
-        self.waiting.prepend_request(request)
+        self.wait_in_front(request)
 
     def finish_requests(self, request_ids: Iterable[str], status: RequestStatus) -> list[Request]:
         """End requests from outside, wherever they are (S-140); those that were alive, in order."""
@@ -225,6 +267,8 @@ class SchedulerBase:
         Its blocks stay while a transfer still needs them (S-135).
         """
         self.inflight_prefills.discard(request)
+        if request.lane:
+            self.end_wait(request, "ended")
         if self.connector is not None:
             self.kv_cache_manager.remove_skipped_blocks(request)
             keep_blocks |= self.connector.request_finished(request)

@@ -198,6 +198,7 @@ class WaitingLoop(KVTransfers):
     def _admit(self, step: FormingStep, request: Request, start: Start, share: int, num_pads: int) -> None:
         """Let ``request`` run (S-058)."""
         self.running.append(request)
+        self.end_wait(request, "admitted")
         kind: ShareKind = "resumed" if request.status is RequestStatus.PREEMPTED else "new"
         request.status = RequestStatus.RUNNING
         request.num_computed_tokens = start.num_computed_tokens
@@ -211,6 +212,7 @@ class WaitingLoop(KVTransfers):
         if not self._allocate(request, start, 0):
             return Verdict.STOP
         request.status = RequestStatus.WAITING_FOR_REMOTE_KVS
+        self.end_wait(request, "loading")
         request.num_computed_tokens = start.num_computed_tokens
         step.hits[request.request_id] = start.hit.num_tokens, start.num_external_tokens
         self.inflight_prefills.add(request)

@@ -292,13 +292,22 @@ class CountingScheduler(VllmScheduler):
         self.blocked_head = None if allocated else request
         return allocated
 
-    def preempt_request(self, request: Request, *, drop_stale_output: bool) -> None:
+    def preempt_request(
+        self,
+        request: Request,
+        *,
+        drop_stale_output: bool,
+        needed_by: Request | None = None,
+        is_offloaded: bool = False,
+    ) -> None:
         """Take everything from a request no longer in ``running`` and let it wait (S-043, S-104)."""
         if request in self.decodes.members:
             self._leave_with_shares(request)
         elif request in self.individuals:
             self.individuals.remove(request)
-        super().preempt_request(request, drop_stale_output=drop_stale_output)
+        super().preempt_request(
+            request, drop_stale_output=drop_stale_output, needed_by=needed_by, is_offloaded=is_offloaded
+        )
 
     def finish_requests(self, request_ids: Iterable[str], status: RequestStatus) -> list[Request]:
         """End requests from outside, wherever they are (S-140)."""
