@@ -44,3 +44,19 @@ sets_option = click.option(
     callback=parse_sets,
     help="Give the `let` NAME another value; may be repeated.",
 )
+
+_RUN_OPTIONS = (
+    sets_option,
+    click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Seed of all random draws."),
+    click.option("--horizon", type=float, metavar="T", help="Model time at which the run ends."),
+    click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin."),
+    click.option("--arrivals", type=int, metavar="N", help="Stop arrivals after N."),
+    click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace."),
+)
+
+
+def running(command: Any) -> Any:
+    """Give ``command`` the options of a run, which it hands to `api.compile`."""
+    for option in reversed(_RUN_OPTIONS):
+        command = option(command)
+    return command

@@ -8,27 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serq.cli.options import FILE, program_file, sets_option
+from serq.cli.options import FILE, program_file, running
 from serq.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_run_options = (
-    sets_option,
-    click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Seed of all random draws."),
-    click.option("--horizon", type=float, metavar="T", help="Model time at which the run ends."),
-    click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin."),
-    click.option("--arrivals", type=int, metavar="N", help="Stop arrivals after N."),
-    click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace."),
-)
-
-
-def _running(command: Any) -> Any:
-    for option in reversed(_run_options):
-        command = option(command)
-    return command
-
 
 @click.command()
 @click.argument("source", type=FILE)
@@ -41,7 +25,7 @@ def _running(command: Any) -> Any:
 @click.option("--by", help="Of a study: the setting that makes the lines, or the other axis.")
 @click.option("--y", "ys", multiple=True, help="Of a study: a figure; two of them draw a Pareto front.")
 @click.option("--limit", type=float, help="Of a study: an objective, drawn as a line.")
-@_running
+@running
 def plot(
     source: Path,
     out: Path,
@@ -131,7 +115,7 @@ def _of_study(
 @click.command()
 @program_file
 @click.option("-o", "--out", type=FILE, required=True, metavar="FILE", help="The trace, such as run.json.")
-@_running
+@running
 def timeline(file: Path, out: Path, sets: Mapping[str, str], **settings: Any) -> None:
     """Run FILE and write its steps, requests, queues and memory for ui.perfetto.dev (Chrome trace)."""
     from serq import api

@@ -50,12 +50,17 @@ def engine_waiting(records: Records) -> list[EngineWaiting]:
     return [_of_engine(engine, records.warmup) for engine in records.engines]
 
 
-def _of_engine(engine: EngineRow, warmup: float) -> EngineWaiting:
+def step_reasons(engine: EngineRow) -> list[WaitingReason]:
+    """Why somebody who waits is not admitted, for every step of an engine whether anybody does or not."""
     options = dict(engine.options)
     slots = options["max_num_seqs"]
     budget = next(options[name] for name in _BUDGETS if options.get(name) is not None)
     assert isinstance(slots, int) and isinstance(budget, int)
-    table, busy = engine.table, 0.0
+    return [_reason(engine.table, place, slots, budget) for place in range(len(engine.table))]
+
+
+def _of_engine(engine: EngineRow, warmup: float) -> EngineWaiting:
+    table, busy, reasons = engine.table, 0.0, step_reasons(engine)
     seconds = dict.fromkeys(WaitingReason, 0.0)
     for place in range(len(table)):
         if table.end[place] < warmup:
@@ -63,7 +68,7 @@ def _of_engine(engine: EngineRow, warmup: float) -> EngineWaiting:
         duration = table.end[place] - table.start[place]
         busy += duration
         if table.waiting[place]:
-            seconds[_reason(table, place, slots, budget)] += duration
+            seconds[reasons[place]] += duration
     shares = {reason: value / busy if busy else 0.0 for reason, value in seconds.items()}
     return EngineWaiting(engine.name, engine.member, busy, sum(shares.values()), shares)
 
