@@ -13,9 +13,12 @@ from math import inf
 from types import MappingProxyType
 from typing import Final, Literal
 
-OptionType = Literal["count", "number", "switch", "word", "name", "numbers", "counts", "text", "rule"]
+OptionType = Literal[
+    "count", "number", "switch", "word", "name", "numbers", "counts", "text", "rule", "quantity"
+]
 """Whole number; number; true or false; one of some words; name of a declaration; list of numbers or of whole
-numbers; string; one of some words or an expression over the step that is priced."""
+numbers; string; one of some words or an expression over the step that is priced; number or such an
+expression."""
 
 Default = int | float | bool | str | None
 

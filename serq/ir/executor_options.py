@@ -73,7 +73,7 @@ ROOFLINE: Final = ExecutorKind(
         EngineOption("link_bandwidth", "number", None, "bytes a second to the other devices, one way", "", 1),
         EngineOption("link_latency", "number", 0.0, "seconds of one message between devices", "", 0),
         EngineOption("kernel_overhead", "number", None, "seconds of an operator call beside its work", "", 0),
-        EngineOption("host_overhead", "number", 0.0, "seconds a step", "", 0),
+        EngineOption("host_overhead", "quantity", 0.0, "seconds a step", "", 0),
         EngineOption("scheduler_overhead", "number", 0.0, "seconds a request in a step", "", 0),
         EngineOption("tokenizer_overhead", "number", 0.0, "seconds a prompt token in a step", "", 0),
         EngineOption("api_server_overhead", "number", 0.0, "seconds a reply in a step", "", 0),

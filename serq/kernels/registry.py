@@ -141,6 +141,10 @@ class ExecutorOptions:
         """A word, or the expression as a function of the step."""
         return self._rules[name] if name in self._rules else self.text(name)
 
+    def quantity(self, name: str) -> float | Rule:
+        """A number, or the expression as a function of the step."""
+        return self._rules[name] if name in self._rules else self.number(name)
+
     def fault(self, message: str, help: str | None = None) -> RunError:
         """The error that this executor cannot be built, for the caller to raise."""
         owner = f"executor `{self.name}`"

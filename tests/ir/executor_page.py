@@ -13,6 +13,7 @@ _TYPES = {
     "switch": "`true` or `false`",
     "text": "a string",
     "name": "a name",
+    "quantity": "number or an expression",
 }
 _HEAD = """# Options of executors
 

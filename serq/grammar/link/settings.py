@@ -11,6 +11,7 @@ from serq.grammar.link.expressions import Expressions
 from serq.grammar.link.help import did_you_mean
 from serq.ir import nodes as ir
 from serq.ir.engine_options import EngineOption, Table
+from serq.ir.fold import constant
 from serq.ir.moments import Moment
 from serq.ir.nearest import closest
 from serq.ir.vllm_flags import REFUSED_IN_STAGE
@@ -76,6 +77,8 @@ class Settings:
                 return self._text(node, option)
             case "rule":
                 return self._rule(node, option)
+            case "quantity":
+                return self._quantity(node, option)
             case "word":
                 return self._word(node, option)
             case "switch":
@@ -122,6 +125,13 @@ class Settings:
         if isinstance(node, ast.Name) and node.text in option.words and node.text not in self._context.lets:
             return node.text
         return self._expressions.link(node, self._expressions.supplied(Moment.EXECUTOR))
+
+    def _quantity(self, node: ast.Argument | ast.Text, option: EngineOption) -> float | ir.Expr:
+        if not isinstance(node, ast.Text | ast.Reference):
+            expression = self._expressions.link(node, self._expressions.supplied(Moment.EXECUTOR))
+            if constant(expression) is None:
+                return expression
+        return self._number(node, option)
 
     def _word(self, node: ast.Argument | ast.Text, option: EngineOption) -> str:
         words = ", ".join(f"`{word}`" for word in option.words)

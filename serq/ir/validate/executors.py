@@ -19,6 +19,7 @@ _TYPES = {
     "name": (str,),
     "text": (str,),
     "rule": (str, Node),
+    "quantity": (int, float, Node),
 }
 
 

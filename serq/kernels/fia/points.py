@@ -9,6 +9,7 @@ final code; of the chip it names the family only. Repeats of a shape in it diffe
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -31,13 +32,18 @@ class Heads(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Seconds of the attention of one layer in a step with ``prefill_tokens``, in one call and in two."""
+    """Seconds of the attention of one layer in a step with ``prefill_tokens``, in one call and in two.
+
+    ``paired_gain`` is the printed gain of two calls, a share of one call: the median of paired runs, which is
+    not quite the ratio of the two printed medians.
+    """
 
     prefill_tokens: int
     tensor_parallel_size: int
     heads: Heads
     mixed: float
     split: float
+    paired_gain: float
 
 
 @cache
@@ -55,6 +61,7 @@ def _point(row: dict[str, str]) -> Point:
         heads,
         float(row["mixed_ms"]) / 1e3,
         float(row["split_ms"]) / 1e3,
+        float(row["paired_gain_percent"]) / 100,
     )
 
 
@@ -70,6 +77,11 @@ def measured(prefill_tokens: int, heads: Heads, tensor_parallel_size: int) -> Po
             return point
     if not found:
         return None
-    mixed = sum(point.mixed for point in found) / len(found)
-    split = sum(point.split for point in found) / len(found)
-    return Point(prefill_tokens, tensor_parallel_size, heads, mixed, split)
+    return mean_of(found)._replace(tensor_parallel_size=tensor_parallel_size)
+
+
+def mean_of(repeats: Sequence[Point]) -> Point:
+    """The mean of rows of one shape, at the ranks of the first."""
+    figures = zip(*(point[3:] for point in repeats), strict=True)
+    mixed, split, gain = (sum(column) / len(repeats) for column in figures)
+    return repeats[0]._replace(mixed=mixed, split=split, paired_gain=gain)

@@ -13,7 +13,7 @@ from serq.kernels.fia.attention import HEAD_DIMS, MeasuredAttention, SplitRule, 
 from serq.kernels.fia.model import FITTED
 from serq.kernels.fia.points import SOURCE, Heads
 from serq.kernels.memory.budget import MemoryTerms
-from serq.kernels.registry import BuiltExecutor, ExecutorOptions, PricedStage, Setting
+from serq.kernels.registry import BuiltExecutor, ExecutorOptions, PricedStage, Rule, Setting
 from serq.kernels.roofline.calibration import Calibration, read_calibration
 from serq.kernels.roofline.executor import Priced, RooflineExecutor, assumed, fitted
 from serq.kernels.roofline.laid_out import laying_of
@@ -218,11 +218,16 @@ class _Build:
     def _overheads(self) -> Iterator[Priced]:
         """Time of the host and of the front end beside that of the device; off unless the program says it."""
         counts: dict[str, Callable[[Work], float]] = {
-            "host_overhead": lambda work: 1.0,
             "scheduler_overhead": lambda work: work.rows,
             "tokenizer_overhead": lambda work: work.prefills.tokens,
             "api_server_overhead": lambda work: work.rows,
         }
+        host = self._options.quantity("host_overhead")
+        if callable(host):
+            self._settings.append(Setting("host_overhead", "an expression", "the program"))
+            yield _host_overhead(self._options, host)
+        else:
+            counts = {"host_overhead": lambda work: 1.0, **counts}
         for name, count in counts.items():
             seconds = self._figure(name, 0.0, "default: off", "s")
             if seconds:
@@ -260,6 +265,18 @@ class _Build:
 
 def _overhead(name: str, seconds: float, count: Callable[[Work], float]) -> Priced:
     return lambda work: OperatorPrice(name, seconds * count(work), Evidence.ASSUMED)
+
+
+def _host_overhead(options: ExecutorOptions, rule: Rule) -> Priced:
+    """The host's time by an expression over the step; the prices raise RunError below 0."""
+
+    def price(work: Work) -> OperatorPrice:
+        seconds = rule(work.totals())
+        if not seconds >= 0.0:
+            raise options.fault(f"`host_overhead` is {seconds:g} in a step: it must be 0 or more seconds")
+        return OperatorPrice("host_overhead", seconds, Evidence.ASSUMED)
+
+    return price
 
 
 def _what_fits(shard: Shard, memory: float, weight_bytes: float) -> str:

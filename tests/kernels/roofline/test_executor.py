@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import serq
 from serq.errors import DataError, RunError
 from serq.ir.nodes import Number
 from serq.ir.serving import Executor as Declared
@@ -205,3 +206,38 @@ def test_a_calibrated_efficiency_is_fitted_within_its_range(tmp_path: Path) -> N
     (tmp_path / "fit.toml").write_text(CALIBRATION.replace("linear", "lineal"))
     with pytest.raises(DataError, match=r"fit.toml:2: Object contains unknown field"):
         mlp(MIXED, calibration="fit.toml")
+
+
+PROGRAM = """
+executor chip : roofline {{
+  model "Qwen3-8B"; device "950PR_9589"; host_overhead {overhead};
+}}
+stage npu : vllm {{
+  num_gpu_blocks 900; max_model_len 4096; max_num_batched_tokens 512; async_scheduling false; cost via chip;
+}}
+workload {{ arrive batch(2); }}
+session {{ request r on npu (400, 3); observe e2e = e2e(r); }}
+run {{ horizon 100; }}
+"""
+
+
+def seconds_of_host(overhead: str) -> float:
+    prices = serq.run(serq.compile(source=PROGRAM.format(overhead=overhead))).to_dict()["prices"]
+    return float(sum(prices[0]["operators"]["host_overhead"].values()))
+
+
+def test_the_overhead_of_the_host_may_depend_on_the_step() -> None:
+    """Four steps: 512 tokens of prompts, 288 beside a decode, two decodes, and one alone."""
+    mixed = "decoders > 0 && prefilled > 0 ? 0.25 : 0"
+    assert seconds_of_host(mixed) == 0.25
+    assert seconds_of_host("0.25 * (1 + 1)") == seconds_of_host("0.5 + 0 * tokens")
+    assert seconds_of_host("prefilled / 1000") == pytest.approx(0.8)
+
+
+def test_an_overhead_below_zero_ends_the_run() -> None:
+    with pytest.raises(RunError, match="`host_overhead` is -2 in a step: it must be 0 or more seconds"):
+        seconds_of_host("-scheduled")
+    with pytest.raises(serq.CompileError, match="must be at least 0, not -2"):
+        seconds_of_host("-2")
+    with pytest.raises(serq.CompileError, match="takes a number, and a string is none"):
+        seconds_of_host('"fast"')
