@@ -42,3 +42,12 @@ def interval(values: Sequence[float]) -> Interval:
         return Interval(mean, None)
     variance = fsum((value - mean) ** 2 for value in values) / (count - 1)
     return Interval(mean, student_975(count - 1) * sqrt(variance / count))
+
+
+def paired_change(before: Sequence[float], after: Sequence[float]) -> Interval:
+    """By how much ``after`` is more than ``before``, relative, in pairs that saw the same seed.
+
+    What both runs of a pair owe to their draws cancels, so the interval is far narrower than that of a
+    difference of means (common random numbers; Law, ch. 11.2). Raises ValueError where one lacks its partner.
+    """
+    return interval([new / old - 1.0 for old, new in zip(before, after, strict=True)])
