@@ -28,9 +28,11 @@ def test_every_column_of_a_table_is_a_figure(row: str, kind: type) -> None:
 
 
 def test_the_figures_of_an_engine_are_the_columns_of_its_frame() -> None:
+    """Without how its steps were computed: that depends on `--engine`, and no expectation may."""
     text = "stage g : vllm { num_gpu_blocks 9; max_model_len 64; cost 1; } run { horizon 1; }"
     frame = serq.run(serq.compile(source=text)).engines
-    assert sorted(set(frame.columns) - {"name", "member"}) == sorted(FIELDS["engine"])
+    said = set(frame.columns) - {"name", "member", "planned_steps", "walked_steps"}
+    assert sorted(said) == sorted(FIELDS["engine"])
 
 
 def test_the_figures_of_a_run_are_its_records() -> None:
