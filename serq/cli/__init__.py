@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from serq import __version__
+from serq.cli.calibrate import calibrate
 from serq.cli.capacity import capacity
 from serq.cli.check import check
 from serq.cli.compare import compare
@@ -49,6 +50,7 @@ COMMANDS = (
     trace,
     vllm_args,
     memory,
+    calibrate,
     validate,
     oracle,
     lsp,

@@ -29,6 +29,25 @@ def showing_progress(horizon: float | None) -> Iterator[Callable[[float, int], N
         bar.close()
 
 
+@contextmanager
+def counted(what: str) -> Iterator[Callable[[int, int, str], None] | None]:
+    """Give the callback that shows how many of how many are done, and at what it is."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(what, total=None)
+
+        def watch(done: int, total: int, text: str) -> None:
+            progress.update(bar, completed=done, total=total, description=f"{what}, {text}")
+
+        yield watch
+
+
 class _Bar:
     """A progress bar on stderr that appears late, is redrawn seldom, and leaves no trace."""
 

@@ -36,6 +36,16 @@ LONGEST_CONTEXT = 2**17
 
 def build_torch(options: ExecutorOptions, stage: PricedStage) -> BuiltExecutor:
     """Reference operators with torch. Raises RunError without torch, or for what cannot be shared."""
+    return _torch_build(options, stage).executor()
+
+
+def measurement_of(kind: str, options: ExecutorOptions, stage: PricedStage) -> Measurement:
+    """What an executor of a measuring kind would measure with. Raises RunError as its factory does."""
+    build = _torch_build if kind == "torch" else _npu_build
+    return build(options, stage).measurement()
+
+
+def _torch_build(options: ExecutorOptions, stage: PricedStage) -> _Build:
     check_torch(options)
     device = options.text("device")
     if find_spec("torch") is None:
@@ -45,14 +55,18 @@ def build_torch(options: ExecutorOptions, stage: PricedStage) -> BuiltExecutor:
     if device == "cuda" and not torch.cuda.is_available():
         raise options.fault("torch finds no CUDA device", 'write `device "cpu";`, or leave it out')
     bench = TorchBench(device, _repeats(options, on_device=device != "cpu"))
-    return _Build(options, stage, bench, None).executor()
+    return _Build(options, stage, bench, None)
 
 
 def build_npu(options: ExecutorOptions, stage: PricedStage) -> BuiltExecutor:
     """The operators of an Ascend NPU. Raises RunError without torch_npu or a device."""
+    return _npu_build(options, stage).executor()
+
+
+def _npu_build(options: ExecutorOptions, stage: PricedStage) -> _Build:
     check_npu(options)
     bench = NpuBench(_repeats(options, on_device=True))
-    return _Build(options, stage, bench, device_of(options)).executor()
+    return _Build(options, stage, bench, device_of(options))
 
 
 def check_torch(options: ExecutorOptions) -> None:
@@ -118,6 +132,10 @@ class _Build:
 
     def executor(self) -> BuiltExecutor:
         """The executor, and what its prices rest on."""
+        return BuiltExecutor(MeasuringExecutor(self.measurement()), tuple(self._settings(self._layout()[0])))
+
+    def measurement(self) -> Measurement:
+        """What runs, on what, and where it is kept."""
         options, stage = self._options, self._stage
         kind, layout = self._layout()
         plan = OperatorPlan(
@@ -141,10 +159,11 @@ class _Build:
             "layout": f"{kind}: {self._layout_text(layout)}",
             "num_speculative_tokens": stage.num_speculative_tokens,
         }
+        if options.written("attention"):
+            dimensions["attention"] = options.text("attention")
         tables = MeasuredTables(folder, self._provenance(), dimensions)
         step = options.count("context_step")
-        measurement = Measurement(plan, layout, self._bench, tables, step, self._collectives())
-        return BuiltExecutor(MeasuringExecutor(measurement), tuple(self._settings(kind)))
+        return Measurement(plan, layout, self._bench, tables, step, self._collectives())
 
     # --- the layout -------------------------------------------------------------------------------------
 

@@ -123,18 +123,19 @@ class StepTensors:
         if name == "beta" or name.endswith("antiquant_scale"):
             made = torch.rand(shape, generator=self._generator)
             return (made if name == "beta" else made / 127).to(dtype).to(self._device)
-        made = self._normal(shape).to(dtype).to(self._device)
+        made = self._normal(shape, dtype, 1.0 if name in ("query", "key", "value") else 0.02)
         if call.operator in _NORMALISED and name in ("query", "key"):
             return torch.nn.functional.normalize(made.float(), dim=-1).to(dtype)
-        return made if name in ("query", "key", "value") else made * 0.02
+        return made
 
-    def _normal(self, shape: tuple[int, ...]) -> torch.Tensor:
+    def _normal(self, shape: tuple[int, ...], dtype: torch.dtype, scale: float) -> torch.Tensor:
         """Normal numbers; those of a large tensor repeat after four million."""
         import torch
 
         size = prod(shape)
-        drawn = torch.randn(min(size, _DRAWN), generator=self._generator, dtype=torch.float32)
-        return drawn.repeat(-(-size // _DRAWN))[:size].view(shape)
+        drawn = torch.randn(min(size, _DRAWN), generator=self._generator, dtype=torch.float32) * scale
+        block = drawn.to(dtype).to(self._device)
+        return block.repeat(-(-size // _DRAWN))[:size].view(shape) if size > _DRAWN else block.view(shape)
 
     @staticmethod
     def _dtype(name: str) -> torch.dtype:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -34,6 +34,10 @@ class Grid:
             where = ", ".join(f"{axis} {value:g}" for axis, value in zip(self.axes, missing, strict=True))
             raise ValueError(f"the points are no full grid: there is none at {where}")
         self._points = dict(points)
+
+    def items(self) -> Iterable[tuple[tuple[float, ...], float]]:
+        """The measured points and their values."""
+        return self._points.items()
 
     def read(self, at: Sequence[float], policy: Extrapolation, what: str) -> Reading:
         """The value at a point; ``what`` names the operator. Raises RunError beyond the grid if told to."""
