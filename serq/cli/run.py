@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +15,7 @@ from serq.errors import RunError, UsageError
 from serq.profiling import Profile
 
 if TYPE_CHECKING:
-    from serq.api import EngineMode
+    from serq.api import EngineMode, Program
     from serq.results import Report
     from serq.results.run_folder import PartFormat
 
@@ -68,77 +69,116 @@ def step_range(
     default="auto",
     help="How vllm stages run: planned ahead where possible, always (or refused), never. Same results.",
 )
+@click.option("--reps", type=click.IntRange(1), default=1, help="Run with N seeds: means over the runs.")
+@click.option("--jobs", type=int, help="Processes for --reps (default: one a core).")
 @click.option("--profile", "profiled", is_flag=True, help="Say on stderr where the time went.")
 def run(
     file: Path,
+    sets: Mapping[str, str],
+    engine: EngineMode,
+    reps: int,
+    jobs: int | None,
     seed: int | None,
     horizon: float | None,
     warmup: float | None,
     arrivals: int | None,
-    sets: Mapping[str, str],
     trace: Path | None,
-    as_json: bool,
-    dump: Path | None,
-    steps: tuple[int, int] | None,
-    steps_of: str | None,
-    out: Path | None,
-    out_format: PartFormat | None,
-    overwrite: bool,
-    engine: EngineMode,
-    profiled: bool,
+    **output: Any,
 ) -> None:
     """Simulate FILE (.sq, or .json for an IR file) and print what happened.
 
     A run that dies or is interrupted still prints and dumps what it recorded, and says so.
     """
-    _check_out(out, out_format, overwrite, lists_steps=steps is not None or steps_of is not None)
-    if steps_of is not None and steps is None:
-        steps = EVERY_STEP
-    if steps is not None and as_json:
-        raise UsageError("--json prints one object and nothing else: it cannot go with --steps")
+    wanted = Output(**output)
+    wanted.check()
+    if jobs is not None and reps == 1:
+        raise UsageError("--jobs is how many of the --reps run at once: give --reps 2 or more")
+    if reps > 1:
+        wanted.check_replicated()
     profile = Profile()
     with profile.phase("load"):
         from serq import api
-        from serq.cli.progress import showing_progress
-        from serq.results.dump import make_folder
     with profile.phase("compile"):
         program = api.compile(
             file, sets=sets, seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals, trace=trace
         )
+    if reps > 1:
+        from serq.cli.replicated import run_replicated
 
-    def show(report: Report) -> None:
+        run_replicated(program, reps, engine, jobs, as_json=wanted.as_json)
+    else:
+        run_once(program, engine, wanted, profile)
+
+
+@dataclass(frozen=True)
+class Output:
+    """What `serq run` prints and writes."""
+
+    as_json: bool
+    dump: Path | None
+    steps: tuple[int, int] | None
+    steps_of: str | None
+    out: Path | None
+    out_format: PartFormat | None
+    overwrite: bool
+    profiled: bool
+
+    @property
+    def listed(self) -> tuple[int, int] | None:
+        """The numbers of the first and the last step to list; None: no steps."""
+        return EVERY_STEP if self.steps is None and self.steps_of is not None else self.steps
+
+    def check(self) -> None:
+        """Raise UsageError for options that do not go together."""
+        if self.out is None and (self.out_format is not None or self.overwrite):
+            raise UsageError("--out-format and --overwrite say how --out DIR is written: give it")
+        if self.out is not None and self.listed is not None:
+            raise UsageError(
+                "a run folder does not keep what steps are made of: --out cannot go with --steps"
+            )
+        if self.listed is not None and self.as_json:
+            raise UsageError("--json prints one object and nothing else: it cannot go with --steps")
+
+    def check_replicated(self) -> None:
+        """Raise UsageError for what is about a single run."""
+        options = {"--dump": self.dump, "--steps": self.listed, "--out": self.out, "--profile": self.profiled}
+        for name, value in options.items():
+            if value:
+                raise UsageError(f"{name} is about a single run: it cannot go with --reps")
+
+    def show(self, report: Report, profile: Profile) -> None:
+        """Print the report and what else is wanted of it."""
         with profile.phase("report"):
-            show_report(report, as_json, dump)
-            list_steps(report, steps, steps_of)
-        if profiled:
+            show_report(report, self.as_json, self.dump)
+            list_steps(report, self.listed, self.steps_of)
+        if self.profiled:
             click.echo(profile.text(report.records), err=True)
 
-    if dump is not None:
-        make_folder(dump)
+
+def run_once(program: Program, engine: EngineMode, wanted: Output, profile: Profile) -> None:
+    """Run a program and show its report, even if the run dies. Raises RunError."""
+    with profile.phase("load"):
+        from serq import api
+        from serq.cli.progress import showing_progress
+        from serq.results.dump import make_folder
+    if wanted.dump is not None:
+        make_folder(wanted.dump)
     writer = None
-    if out is not None:
-        writer = api.open_run_folder(out, program, out_format or "parquet", overwrite=overwrite)
+    if wanted.out is not None:
+        writer = api.open_run_folder(
+            wanted.out, program, wanted.out_format or "parquet", overwrite=wanted.overwrite
+        )
+    keep_rows = wanted.listed is not None
     try:
         with showing_progress(program.ir.run.horizon) as progress:
             report = api.run(
-                program, steps=steps is not None, progress=progress, profile=profile, out=writer,
-                engine=engine,
-            )  # fmt: skip
+                program, steps=keep_rows, progress=progress, profile=profile, out=writer, engine=engine
+            )
     except RunError as error:
         if error.report is not None:
-            show(error.report)
+            wanted.show(error.report, profile)
         raise
-    show(report)
-
-
-def _check_out(
-    out: Path | None, out_format: PartFormat | None, overwrite: bool, *, lists_steps: bool
-) -> None:
-    """Raise UsageError for options of a run folder that do not go together."""
-    if out is None and (out_format is not None or overwrite):
-        raise UsageError("--out-format and --overwrite say how --out DIR is written: give it")
-    if out is not None and lists_steps:
-        raise UsageError("a run folder does not keep what steps are made of: --out cannot go with --steps")
+    wanted.show(report, profile)
 
 
 def list_steps(report: Report, steps: tuple[int, int] | None, stage: str | None) -> None:

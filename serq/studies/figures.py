@@ -10,37 +10,53 @@ from serq.results import Report
 Figure = float | int | None
 """A figure of a report; None where it is not finite or the run does not determine it."""
 
+_NAMES: Final = ("name", "objective", "about")
+"""The columns that say what a row is called."""
 _NOT_FIGURES: Final = frozenset({"horizon", "warmup", "seed", "options", "name", "member"})
 """What a run was given, and what its rows are called."""
+
+
+Path = tuple[str, ...]
+"""The names on the way to a figure: table, row, column."""
 
 
 def figures(report: Report) -> dict[str, Figure]:
     """Every number of ``report.to_dict()`` under the path to it.
 
-    `observes.ttft.mean`, `stages.engine.utilization`, `engines.npu[2].ttft.p99`: a list of rows is read by
-    the names of its rows, in the order of the report.
+    `observes.ttft.mean`, `stages.engine.utilization`, `engines.npu[2].ttft.p99`, `goodput.all.per_second`:
+    a list of rows is read by the names of its rows, in the order of the report.
     """
-    return dict(_flatten(report.to_dict(), ""))
+    return {".".join(path): figure for path, figure in figure_paths(report.to_dict()).items()}
 
 
-def _flatten(value: Any, path: str) -> Iterator[tuple[str, Figure]]:
+def figure_paths(plain: Mapping[str, Any]) -> dict[Path, Figure]:
+    """Every number of a report that is plain data."""
+    return dict(_flatten(plain, ()))
+
+
+def _flatten(value: Any, path: Path) -> Iterator[tuple[Path, Figure]]:
     if isinstance(value, Mapping):
         for name, inner in value.items():
             if name not in _NOT_FIGURES:
-                yield from _flatten(inner, f"{path}.{name}" if path else str(name))
+                yield from _flatten(inner, (*path, str(name)))
     elif isinstance(value, list):
-        rows = [row for row in value if isinstance(row, Mapping) and "name" in row]
+        rows = [row for row in value if isinstance(row, Mapping)]
         for row in rows:
-            yield from _flatten(row, f"{path}.{_row_name(row, rows)}")
+            name = _row_name(row, rows)
+            if name is not None:
+                yield from _flatten(row, (*path, name))
     elif isinstance(value, bool):
         yield path, int(value)
     elif value is None or isinstance(value, int | float):
         yield path, value
 
 
-def _row_name(row: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> str:
+def _row_name(row: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> str | None:
     """The name of a row; that of a family's member carries its index where the name alone does not."""
-    name = str(row["name"])
-    if "member" in row and sum(other["name"] == name for other in rows) > 1:
+    named = next((name for name in _NAMES if name in row), None)
+    if named is None:
+        return None
+    name = str(row[named])
+    if "member" in row and sum(other[named] == name for other in rows) > 1:
         return f"{name}[{row['member']}]"
     return name

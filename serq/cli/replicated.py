@@ -1,0 +1,35 @@
+"""`serq run --reps N`: the program with N seeds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from serq.errors import RunError
+
+if TYPE_CHECKING:
+    from serq.api import EngineMode, Program
+
+
+def run_replicated(
+    program: Program, replications: int, engine: EngineMode, jobs: int | None, *, as_json: bool
+) -> None:
+    """Run and print. Raises RunError if a run failed, after the others were printed."""
+    from serq.studies.backend import Backend
+    from serq.studies.replicate import replicate, replications_data, replications_text
+
+    backend = Backend(-1 if jobs is None else jobs)
+    result = replicate(program, replications, engine=engine, backend=backend)
+    for warning in result.warnings():
+        click.echo(warning, err=True)
+    if as_json:
+        click.echo(json.dumps(replications_data(result), allow_nan=False, separators=(",", ":")))
+    else:
+        click.echo(replications_text(result))
+    if result.failed:
+        first = result.failed[0]
+        raise RunError(
+            f"{len(result.failed)} of {replications} runs failed; seed {first.seed}: {first.failure}"
+        )
