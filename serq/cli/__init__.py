@@ -17,6 +17,7 @@ from serq.cli.ir import ir
 from serq.cli.lsp import lsp
 from serq.cli.memory import memory
 from serq.cli.pictures import plot, timeline
+from serq.cli.report import report
 from serq.cli.run import run
 from serq.cli.sweep import sweep
 from serq.cli.test import test
@@ -39,6 +40,7 @@ COMMANDS = (
     sweep,
     capacity,
     tune,
+    report,
     plot,
     timeline,
     draw,

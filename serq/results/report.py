@@ -138,6 +138,16 @@ class Report:
         return frames.goodput_frame(self.answers.goodput)
 
     @property
+    def program(self) -> nodes.Program | None:
+        """What was run; None where only its records are known."""
+        return self._program
+
+    @property
+    def program_text(self) -> str | None:
+        """The text of the program, where it was compiled from one."""
+        return None if self._source_map is None else self._source_map.source.text
+
+    @property
     def stopped(self) -> str | None:
         """Why the run ended before its end; None: it finished."""
         return self.records.stopped

@@ -22,7 +22,7 @@ def test_a_program_is_run_and_drawn(tmp_path):
     file.write_text(PROGRAM)
     result = invoke("plot", file, "-o", tmp_path / "out", "--format", "svg")
     assert result.exit_code == 0, result.output
-    names = {"latency", "timeline", "composition", "budget"}
+    names = {"latency", "timeline", "lanes", "composition", "budget"}
     assert {path.stem for path in (tmp_path / "out").iterdir()} == names
     assert invoke("plot", file, "-o", tmp_path / "out", "--figure", "latncy").exit_code == 2
     assert invoke("plot", file, "-o", tmp_path / "out", "--x", "cost").exit_code == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from serq.results.plots import engines, latency
+from serq.results.plots import engines, lanes, latency
 from serq.runtime.records import Records
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 FIGURES: Final[Mapping[str, Callable[[Records], Figure]]] = {
     "latency": latency.latency,
     "timeline": engines.timeline,
+    "lanes": lanes.lanes,
     "composition": engines.composition,
     "budget": engines.budget,
 }

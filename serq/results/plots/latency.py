@@ -77,5 +77,6 @@ def latency(records: Records) -> Figure:
                 panel.annotate(f" p{100 * share:g} {value:.3g} s", (value, share), va="top", fontsize=7.5)
             panel.set(xlabel=f"{distribution.name} [s]", ylim=(0, 1.02))
             panel.set_xlim(left=0)
+            panel.locator_params(axis="x", nbins=4)
         axes[0][0].set_ylabel("share of requests")
     return figure

@@ -1,0 +1,30 @@
+"""`serq report`: a run as one page of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from serq.cli.options import FILE, running
+
+
+@click.command()
+@click.argument("source", type=FILE)
+@click.option("-o", "--out", type=FILE, required=True, metavar="FILE", help="The page, such as report.html.")
+@running
+def report(source: Path, out: Path, sets: Mapping[str, str], **settings: Any) -> None:
+    """Write SOURCE as a page to read and to hand on: a program, which is run, or the folder of a run.
+
+    The answer stands on top: objectives kept and missed, throughput, latencies, what held it back. The page
+    needs no other file and no script.
+    """
+    from serq.cli.source import report_of
+    from serq.results.page import as_page
+    from serq.results.whole_files import write_whole
+
+    found = report_of(source, sets, settings)
+    write_whole(out, as_page(found, source.name))
+    click.echo(out)
