@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import serq
 from serq.kernels.measuring.bench import Repeats, TorchBench
 from serq.kernels.measuring.tensors import StepTensors
 from serq.kernels.operator_call import OperatorCall, TensorArgument
@@ -94,3 +96,25 @@ def test_device_and_software_are_named() -> None:
 
 def test_rows_stay_a_batch() -> None:
     assert StepBatch.of((BatchRow("0", 1, 255, 255, 0, True),)) == parse_shape("d1@256")
+
+
+def test_a_measured_run_is_reproduced_from_its_tables(tmp_path: Path) -> None:
+    """An eighth of Qwen3-0.6B, measured for good; then without torch, from what was written."""
+    program = """executor e : %s
+    stage npu : vllm { num_gpu_blocks 100; max_model_len 512; cost via e; }
+    workload { arrive batch(2); }
+    session { request r on npu (20 + 30 * serial, 3); observe e2e = e2e(r); }
+    run { horizon 1000; }
+    """
+    path = tmp_path / "p.sq"
+    path.write_text(
+        program % 'torch { model "Qwen3-0.6B"; tables "t"; tensor_parallel_size 8; link_bandwidth 1e10; '
+        "warmup 1; repeats 3; }"
+    )
+    measured = serq.run(serq.compile(path))
+    path.write_text(program % 'table { tables "t"; extrapolation error; }')
+    table = serq.run(serq.compile(path))
+    samples = measured.records.series["e2e"].values
+    assert len(samples) == 2 and min(samples) > 0
+    assert samples == table.records.series["e2e"].values
+    assert measured.records.prices[0].ledger == table.records.prices[0].ledger
