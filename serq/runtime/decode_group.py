@@ -51,15 +51,18 @@ class Growth:
 
     def ahead(self, start: int, steps: int) -> list[int]:
         """How many grow in each of the ``steps`` iterations from ``start`` on."""
-        counts = dict(self.counts)
-        out = []
-        for iteration in range(start, start + steps):
-            remainder = iteration % self.block
-            first = self.later.get(iteration, 0)
-            if first:
-                counts[remainder] = counts.get(remainder, 0) + first
-            out.append(counts.get(remainder, 0))
+        block, counts = self.block, self.counts
+        cycle = [counts.get(iteration % block, 0) for iteration in range(start, start + min(block, steps))]
+        out = (cycle * (steps // block + 1))[:steps]
+        for iteration, first in self.later.items():
+            for place in range(iteration - start, steps, block):
+                out[place] += first
         return out
+
+    def pass_over(self, start: int, steps: int) -> None:
+        """The ``steps`` iterations from ``start`` on were taken."""
+        for iteration in [key for key in self.later if key < start + steps]:
+            self.take(iteration)
 
 
 class DecodeGroup:
@@ -165,13 +168,25 @@ class DecodeGroup:
         """How many members grow in each of the next ``steps`` iterations, and how many in the memory."""
         if self.pool is None:
             return [0] * steps, [0] * steps
-        return self.growth.ahead(self.grown, steps), self.memory_growth.ahead(self.grown, steps)
+        growing = self.growth.ahead(self.grown, steps)
+        if self.memory_growth == self.growth:
+            return growing, growing
+        return growing, self.memory_growth.ahead(self.grown, steps)
 
-    def advance(self, count: int) -> None:
-        """``count`` iterations are done, and as many launched, in which nobody grows or is done."""
+    def advance(self, count: int) -> list[int]:
+        """``count`` iterations are done, and as many launched, in which nobody is done.
+
+        Returns how many members grew for each of those that were launched; their pool gives the units.
+        """
+        growing, in_memory = self.growth_ahead(count)
+        if self.pool is not None:
+            self.units += sum(in_memory) * self.growth.block
+            self.growth.pass_over(self.grown, count)
+            self.memory_growth.pass_over(self.grown, count)
         self.done += count
         self.grown += count
         self.formed += count
+        return growing
 
     def launch(self) -> None:
         """The iteration that was formed is under way."""

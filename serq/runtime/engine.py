@@ -146,19 +146,26 @@ class Engine(PlanningStage):
         growing, in_memory = group.growth_ahead(looked)
         block = group.growth.block
         self._walks_for = WalkReason.FINISH if looked == steps else WalkReason.LOOKAHEAD
-        taken, units, ends = 0, group.units, []
-        for grows, more in zip(growing, in_memory, strict=True):
-            taken += grows
-            if grows and pool is not None and not pool.has_room(taken, block):
-                self._walks_for = WalkReason.BLOCKS
-                break
-            units += more * block
-            following = end + self._price_ahead(len(group.members), units, end)
-            if not end < following < inf:
-                self._walks_for = WalkReason.INSTANT
-                break
-            end = following
-            ends.append(end)
+        taken, ends = 0, []
+        totals = _decodes(len(group.members), group.units)
+        clock = self._clock
+        now = clock.now
+        try:
+            for grows, more in zip(growing, in_memory, strict=True):
+                taken += grows
+                if grows and pool is not None and not pool.has_room(taken, block):
+                    self._walks_for = WalkReason.BLOCKS
+                    break
+                totals.kv_decode += more * block
+                clock.now = end
+                following = end + self._cost(totals)
+                if not end < following < inf:
+                    self._walks_for = WalkReason.INSTANT
+                    break
+                end = following
+                ends.append(end)
+        finally:
+            clock.now = now
         if ends:
             self._changes_seen = self._host.holdings.changes
             self._note_pool()
@@ -180,19 +187,6 @@ class Engine(PlanningStage):
         if other is not None and other is not self and other.plan is not None:
             return WalkReason.OTHERS
         return self._grouped.steady(batch, self._host.headers_change)
-
-    def _price_ahead(self, count: int, units: float, now: float) -> float:
-        """What an iteration formed at ``now`` will cost; 0 or less if it cannot be said."""
-        totals = TokenBatch()
-        totals.grouped = count
-        totals.tokens = totals.decoders = totals.residents = float(count)
-        totals.kv_decode = units
-        clock = self._clock
-        before, clock.now = clock.now, now
-        try:
-            return self._cost(totals)
-        finally:
-            clock.now = before
 
     def follow(self, plan: PlannedRun, count: int) -> None:
         """The iterations that ended by now were applied, and those after them launched (law L1)."""
@@ -250,6 +244,15 @@ class Engine(PlanningStage):
     def budget_left(self) -> float:
         """`budget_left`, R-B-042."""
         return self.scheduler.budget_left()
+
+
+def _decodes(count: int, units: float) -> TokenBatch:
+    """The totals of an iteration of ``count`` decodes, which hold ``units`` of the memory."""
+    totals = TokenBatch()
+    totals.grouped = count
+    totals.tokens = totals.decoders = totals.residents = float(count)
+    totals.kv_decode = units
+    return totals
 
 
 def never_runs(budget: float) -> bool:

@@ -196,18 +196,10 @@ class GroupedScheduler(StepScheduler):
 
     def follow(self, ends: list[float], start: int, stop: int) -> None:
         """Iterations ended at ``ends[start:stop]``, and at each of these instants the next was launched."""
-        group, pool = self.group, self.group.pool
-        if pool is None:
-            group.advance(stop - start)
-            return
-        block = float(group.growth.block)
-        for place in range(start, stop):
-            growing = group.growth.at(group.grown)
-            if growing:
-                pool.take_together(growing, block, ends[place])
-            group.grow()
-            group.done += 1
-            group.formed += 1
+        group = self.group
+        growing = group.advance(stop - start)
+        if group.pool is not None:
+            group.pool.take_over(growing, float(group.growth.block), ends[start:stop])
 
     # --- the end ----------------------------------------------------------------------------------------
 

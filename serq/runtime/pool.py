@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite, nan
 from typing import TYPE_CHECKING
@@ -150,6 +150,26 @@ class Pool:
         else:
             for _ in range(count):
                 self.used += units
+
+    def take_over(self, counts: Sequence[int], units: float, instants: Sequence[float]) -> None:
+        """Take ``units`` so many times at each of ``instants``, where there is room."""
+        if not self.used.is_integer():
+            for count, now in zip(counts, instants, strict=True):
+                if count:
+                    self.take_together(count, units, now)
+            return
+        figures, used, since = self.figures, self.used, self.figures.since
+        cached, queue, holders = self.cache.total, len(self.queue), self.holder_count
+        for count, now in zip(counts, instants, strict=True):
+            if count:
+                elapsed = now - since
+                figures.used += used * elapsed
+                figures.cached += cached * elapsed
+                figures.queue += queue * elapsed
+                figures.holders += holders * elapsed
+                since = now
+                used += count * units
+        self.used, figures.since = used, since
 
     def enrol(self, session: Session, now: float) -> None:
         """Count one more allocation of ``session``."""

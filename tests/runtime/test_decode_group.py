@@ -113,7 +113,9 @@ def test_growth_ahead_is_growth_as_it_comes(firsts: list[int], block: int) -> No
     ahead = growth.ahead(0, 60)
     expected = [sum(first <= i and (i - first) % block == 0 for first in firsts) for i in range(60)]
     assert ahead == expected
-    assert [growth.take(i) for i in range(60)] == expected
+    assert [growth.take(i) for i in range(20)] == expected[:20]
+    growth.pass_over(20, 15)
+    assert [growth.take(i) for i in range(35, 60)] == expected[35:]
 
 
 def test_who_is_no_member() -> None:

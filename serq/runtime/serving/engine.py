@@ -71,7 +71,7 @@ class VllmEngine(PlannedEngine):
 
     def send(self, sent: SentRequest) -> None:
         """A request arrives. Raises RunError for one that no empty engine could hold."""
-        check_fits(sent.request, self.scheduler.kv_cache_manager, f"{self!r}")
+        check_fits(sent.request, self.scheduler.kv_cache_manager, self)
         self._cut_for(WalkReason.MESSAGE)
         self.account(self._clock.now)
         self.number += 1

@@ -82,7 +82,8 @@ class EngineLog:
 
     def admitted(self, sent: SentRequest) -> None:
         """A request was admitted for the first time."""
-        requests, row = self._requests, self._row(sent)
+        requests = self._requests
+        row = sent.row - requests.handed_over
         requests.queued[row] = sent.queued_time
         requests.scheduled[row] = sent.scheduled_time
         requests.cached_tokens[row] = sent.cached or 0
@@ -92,9 +93,10 @@ class EngineLog:
 
     def first_token(self, sent: SentRequest) -> None:
         """The step that was noted last brought the first token of a request."""
-        row = self._row(sent)
-        self._requests.first_token[row] = sent.first_time
-        self._requests.first_step[row] = self.steps.count - 1
+        requests = self._requests
+        row = sent.row - requests.handed_over
+        requests.first_token[row] = sent.first_time
+        requests.first_step[row] = self.steps.count - 1
 
     def closed(self, sent: SentRequest, now: float) -> None:
         """The engine has let go of a request at ``now``."""
@@ -104,12 +106,13 @@ class EngineLog:
 
     def progressed(self, sent: SentRequest) -> None:
         """How far a request has come."""
-        requests, row = self._requests, self._row(sent)
+        requests, request = self._requests, sent.request
+        row = sent.row - requests.handed_over
         requests.queued[row] = sent.queued_time
         requests.last_token[row] = sent.last_time
-        requests.generated[row] = sent.request.num_output_tokens
+        requests.generated[row] = request.num_output_tokens
         requests.deliveries[row] = sent.deliveries
-        requests.preemptions[row] = sent.request.num_preemptions
+        requests.preemptions[row] = request.num_preemptions
         if sent.deliveries and sent.last_time > self._taken_until:
             requests.last_step[row] = self._step_that_ended_at(sent.last_time)
 
@@ -119,13 +122,10 @@ class EngineLog:
         self._ended(sent, sent.end_time)
 
     def _ended(self, sent: SentRequest, time: float) -> None:
-        row = self._row(sent)
-        self._requests.finish[row] = time
-        self._requests.finish_reason[row] = FINISH_REASONS.index(sent.reason)
-
-    def _row(self, sent: SentRequest) -> int:
-        """Where the entry of ``sent`` is in the table."""
-        return sent.row - self._requests.handed_over
+        requests = self._requests
+        row = sent.row - requests.handed_over
+        requests.finish[row] = time
+        requests.finish_reason[row] = FINISH_REASONS.index(sent.reason)
 
     def _step_that_ended_at(self, time: float) -> int:
         """The place of the latest step that ended at ``time``; an abort may come some steps later."""

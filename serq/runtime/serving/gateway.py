@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from serq.errors import RunError
 from serq.runtime.clock import Clock
 from serq.runtime.random import RandomSource
-from serq.runtime.serving.identity import prompt_tokens
+from serq.runtime.serving.identity import own_tokens, prompt_tokens
 from serq.runtime.serving.sent_request import SentRequest, ServedRequest
 from serq.runtime.session import Session
 from serq.runtime.vllm.request import StopRule
@@ -141,6 +141,8 @@ class Gateway:
     def _prompt(self, session: Session, number: int, terms: RequestTerms) -> TokenSequence:
         if terms.source is not None:
             return self._fetched_prompt(session, terms.source, terms)
+        if terms.follows is None and terms.prefix is None and not terms.traced:
+            return own_tokens(number, _whole(terms.new_tokens, "prompt tokens"))
         earlier = None if terms.follows is None else session.requests.get(terms.follows)
         prefix = terms.prefix
         return prompt_tokens(

@@ -15,6 +15,13 @@ Prefix = tuple[float, int]
 """(text, tokens): the first ``tokens`` tokens are those of text number ``text``."""
 
 
+def own_tokens(number: int, new_tokens: int) -> TokenSequence:
+    """The prompt of request ``number``, which shares none of its tokens."""
+    tokens = TokenSequence()
+    tokens.append(("prompt", number), 0, new_tokens)
+    return tokens
+
+
 def prompt_tokens(
     number: int,
     new_tokens: int,

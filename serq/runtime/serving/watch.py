@@ -7,6 +7,7 @@ from typing import Final
 
 from serq.errors import RunError
 from serq.runtime.serving.sent_request import SentRequest
+from serq.runtime.stage import Stage
 from serq.runtime.vllm.kv_cache_manager import KVCacheManager
 from serq.runtime.vllm.request import Request
 
@@ -14,14 +15,14 @@ _FUTILE_PREEMPTIONS: Final = 100
 _NAMED: Final = 3
 
 
-def check_fits(request: Request, manager: KVCacheManager, where: str) -> None:
+def check_fits(request: Request, manager: KVCacheManager, where: Stage) -> None:
     """Raise RunError for a prompt that needs more blocks than the engine has (S-086, S-089)."""
     usable = manager.config.num_gpu_blocks - 1
     needed = manager.remaining_blocks(request)
     if needed > usable:
         raise RunError(
             f"the prompt of request {request.request_id} ({request.num_prompt_tokens} tokens) needs {needed} "
-            f"blocks, and `{where}` has {usable} to use: it can never be admitted",
+            f"blocks, and `{where!r}` has {usable} to use: it can never be admitted",
             code="request-never-fits",
         )
 
