@@ -13,6 +13,8 @@ from serq.errors import UsageError
 
 _METRICS: Final = ("ttft", "tpot", "itl", "e2e", "queue_time")
 _TAILS: Final = ("ttft", "tpot", "e2e")
+_FINDINGS: Final = ("starvation", "engine-stalled")
+"""Warnings of a run that explain its requests."""
 
 
 @click.command()
@@ -89,6 +91,7 @@ def _of_run(
     from serq.cli.source import report_of
     from serq.results.explanation.request import explain_request, place_of
     from serq.results.explanation.tail import explain_tail
+    from serq.results.explanation.thrash import thrashing
     from serq.results.explanation.words import plain, request_text, tail_text
 
     report = report_of(source, sets, settings)
@@ -97,12 +100,15 @@ def _of_run(
         raise UsageError(f"{source}: the run sent no request to a `vllm` stage, so there is none to explain")
     if any(not engine.options for engine in records.engines):
         raise UsageError(f"{source}: the run did not come to its end, and what its engines were is not known")
+    named = [f"finding: {sentence}" for sentence in thrashing(records)]
+    named += [warning.render() for warning in report.warnings if warning.code in _FINDINGS]
+    if records.stopped is not None:
+        named.append(f"the run was stopped: {records.stopped}")
     if tail is not None:
         found = explain_tail(tail, quantile, records)
-        return json.dumps(plain(found)) if as_json else tail_text(found)
+        return json.dumps(plain(found)) if as_json else "\n".join((tail_text(found), *named))
     assert request is not None
     one = explain_request(place_of(request, records, by), records)
     if as_json:
         return json.dumps(plain(one))
-    named = [w.render() for w in records.warnings if w.code in ("starvation", "livelock", "thrash")]
     return "\n".join((request_text(one), *named))

@@ -6,18 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
-from typing import Final
 
 from serq.errors import UsageError
 from serq.results.explanation.split import Part, Preemption, Splitter, Stay
+from serq.results.explanation.thrash import OFTEN
 from serq.results.metrics import REQUEST_METRICS
 from serq.results.statistics import quantile
 from serq.results.tables import member_namer
 from serq.runtime.records import Records
 from serq.runtime.request_records import FINISH_REASONS, RequestTable
-
-_OFTEN: Final = 3
-"""Preemptions of one request from which on it thrashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +216,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def _findings(split: Mapping[Part, int], whole: int, preemptions: Sequence[Preemption]) -> Iterator[str]:
     """What deserves a name."""
-    if len(preemptions) >= _OFTEN:
+    if len(preemptions) >= OFTEN:
         lost = sum(preemption.lost_tokens for preemption in preemptions)
         yield (
             f"thrash: it was preempted {len(preemptions)} times and lost {lost} computed tokens; "

@@ -9,6 +9,7 @@ from html import escape
 from serq.results.definitions import DEFINITIONS
 from serq.results.drawing import as_svg, diagram
 from serq.results.engines import engine_figures
+from serq.results.explanation.thrash import thrashing
 from serq.results.page.answer import Verdict, bottleneck, headlines, verdicts
 from serq.results.page.figures import CAPTIONS, figures
 from serq.results.page.style import CSS
@@ -75,7 +76,7 @@ def _answer(report: Report, records: Records) -> Iterator[str]:
             yield f"<div class='card'><span>{escape(card.name)}</span><b>{escape(card.value)}</b>"
             yield f"<span>{escape(card.unit)}</span></div>"
         yield "</div>\n"
-    for sentence in bottleneck(records):
+    for sentence in (*bottleneck(records), *thrashing(records)):
         yield f"<p>{_code(sentence)}.</p>\n"
     if report.warnings:
         count = len(report.warnings)
