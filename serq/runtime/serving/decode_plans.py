@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
+from itertools import accumulate, cycle, islice, repeat
 from math import inf
+from operator import sub
 from typing import Final, Protocol
 
 from serq.errors import RunError
@@ -86,6 +88,8 @@ def _add_whole(
     run: SteadyRun, cost: DecodeCost, running: int, block_size: int, ahead: StepsAhead, steps: int
 ) -> bool:
     """Add ``steps`` steps of all decodes; whether all could be added."""
+    if not cost.changes and _add_alike(run, cost, running, block_size, ahead, steps):
+        return True
     ends, frees, needs = ahead.ends, ahead.free, run.needs
     depth = len(ends)
     free, held, context, count = run.free, run.held, run.context, run.count
@@ -110,6 +114,29 @@ def _add_whole(
         ends.append(end)
         frees.append(free)
     return len(ends) == depth + steps
+
+
+def _add_alike(
+    run: SteadyRun, cost: DecodeCost, running: int, block_size: int, ahead: StepsAhead, steps: int
+) -> bool:
+    """Add ``steps`` steps that cost the same, at once; False, and none is added, if not all can be.
+
+    Sums that grow with the last step have grown with every one before: one that does not, never does again.
+    """
+    needs = run.needs
+    slots = (run.held + needs[0]) * block_size
+    price = cost.price(running, run.count, run.context, slots, ahead.ends[0])
+    if price is None or not 0.0 < price < inf or steps < 1:
+        return False
+    last = ahead.ends[-1]
+    ends = list(accumulate(repeat(price, steps), initial=last))
+    taken = islice(cycle(needs), steps) if steps > len(needs) else needs[:steps]
+    free = list(accumulate(taken, sub, initial=run.free))
+    if free[-1] < 0 or not ends[-1] > ends[-2]:
+        return False
+    ahead.ends += ends[1:]
+    ahead.free += free[1:]
+    return True
 
 
 def _add_tail(run: SteadyRun, cost: DecodeCost, running: int, block_size: int, ahead: StepsAhead) -> None:

@@ -30,7 +30,7 @@ from serq.runtime.vllm.engine_core import (
 )
 from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.runtime.vllm.request import Request, Time
-from serq.runtime.vllm.scheduler_output import RequestOutput, SchedulerOutput
+from serq.runtime.vllm.scheduler_output import ModelOutput, RequestOutput, SchedulerOutput
 
 
 class VllmEngine(PlannedEngine):
@@ -117,7 +117,9 @@ class VllmEngine(PlannedEngine):
             turn = self._turn(now)
             if isinstance(turn, Launch):
                 self._launch(turn.step, now)
-            elif isinstance(turn, WaitUntil):
+                if not self.core.waits:
+                    continue
+            if isinstance(turn, (Launch, WaitUntil)):
                 if self._await_step(now):
                     return
             else:
@@ -228,8 +230,7 @@ class VllmEngine(PlannedEngine):
         """The oldest step is done: hand its tokens to whoever waits for them."""
         done = self._steps.popleft()
         self.log.account_blocks(now)
-        config, acceptance = self.resolved.config, self.resolved.acceptance
-        result = model_output(done.step, config, acceptance, self._sent)
+        result = self._result(done.step)
         reported = self._worker is not None and self._worker.report(result)
         try:
             outputs = self.core.finish(result, now)
@@ -242,23 +243,21 @@ class VllmEngine(PlannedEngine):
             self.core.wake()  # a step in which somebody gave way admits nobody, the next may (S-044, V-040)
         for share in done.step.scheduled.values():
             if not share.is_decode:
-                sent = self._sent.get(share.request.request_id)
-                if sent is not None:
-                    position = share.num_computed_tokens + share.num_tokens
-                    sent.best_position = max(sent.best_position, position)
+                self._note_progress(share)
         for output in outputs:
             self._deliver(output, now)
+
+    def _result(self, step: SchedulerOutput) -> ModelOutput:
+        """What the model says in ``step``."""
+        if not step.scheduled:
+            return ModelOutput({})
+        return model_output(step, self.resolved.config, self.resolved.acceptance, self._sent)
 
     def _deliver(self, output: RequestOutput, now: float) -> None:
         request_id = output.request.request_id
         sent = self._sent[request_id]
         if output.num_new_tokens:
-            sent.deliveries += 1
-            sent.last_time = now
-            self.log.queue.delivered(sent, now)
-            if sent.deliveries == 1:
-                sent.first_time = now
-                self.log.first_token(sent)
+            self._note_token(sent, now)
         if output.finished is not None:
             sent.end(output.finished, now)
             self._forget(sent, now)

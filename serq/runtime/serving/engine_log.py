@@ -140,7 +140,8 @@ class EngineLog:
     def step_ended(self, done: StepInFlight) -> None:
         """A step was processed; one without tokens leaves no row."""
         step = done.step
-        self._preemptions += len(step.preempted_req_ids)
+        preempted = len(step.preempted_req_ids)
+        self._preemptions += preempted
         if not step.total_num_scheduled_tokens:
             return
         table = self.steps
@@ -153,7 +154,7 @@ class EngineLog:
         table.running.append(done.running)
         table.waiting.append(done.waiting)
         table.free_blocks.append(done.free_blocks)
-        table.preempted.append(len(step.preempted_req_ids))
+        table.preempted.append(preempted)
         if self.rows is not None:
             self.rows.add(step, done.round_number)
 

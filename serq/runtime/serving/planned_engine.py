@@ -22,7 +22,7 @@ from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.runtime.vllm.fast.scheduler import FastScheduler
 from serq.runtime.vllm.request import Hasher, Request
 from serq.runtime.vllm.scheduler import VllmScheduler
-from serq.runtime.vllm.scheduler_output import SchedulerOutput
+from serq.runtime.vllm.scheduler_output import ScheduledRequest, SchedulerOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +117,18 @@ class PlannedEngine(PlanningStage):
 
     def follow(self, plan: PlannedRun, count: int) -> None:
         """The steps that ended by now were processed, and those after them formed (law L1)."""
-        place = plan.followed
-        while place < count and any(step.step.scheduled for step in self._steps):
-            self._follow_walking(plan.ends[place])
-            place += 1
+        place, ends, fast = plan.followed, plan.ends, self._fast
+        assert fast is not None
+        for flight in tuple(self._steps):
+            if place < count and flight.step.scheduled and fast.is_stale(flight.step):
+                while flight in self._steps and place < count:
+                    self._follow_walking(ends[place])
+                    place += 1
         if place < count:
-            self._follow_counting(place, count)
+            self._follow_counting(place, count, fast)
 
     def _follow_walking(self, now: float) -> None:
-        """One step of the run in which shares are written down: the walk does it, at its instant."""
+        """One step of the run whose shares are not the usual ones: the walk does it, at its instant."""
         clock = self._clock
         before, clock.now = clock.now, now
         reason, self._walks_for = self._walks_for, WalkReason.PREFILL
@@ -137,42 +140,69 @@ class PlannedEngine(PlanningStage):
         self._walks_for = reason
         clock.now = before
 
-    def _follow_counting(self, place: int, count: int) -> None:
+    def _follow_counting(self, place: int, count: int, fast: FastScheduler) -> None:
         """Steps ``place`` to ``count - 1`` of the run end, and as many are formed."""
-        ahead, steps = self._ahead, self._steps
-        ends, depth = ahead.ends, len(steps)
-        pool = self.scheduler.kv_cache_manager.block_pool
-        free = [pool.num_free_blocks, *ahead.free[place : count - 1]]
-        self.log.account_blocks_over(ends[place:count], free)
-        running, waiting = len(self.scheduler.running), self.scheduler.num_waiting
-        usual = self._fast.decodes.count if self._fast is not None else 0
-        self.core.advance(count - place, ends[count - 1])
-        ended = count - place
-        for _ in range(min(ended, depth)):
-            self.log.step_ended(steps.popleft())
+        ahead, steps, log = self._ahead, self._steps, self.log
+        ends, frees, depth, ended = ahead.ends, ahead.free, len(steps), count - place
+        running, waiting = len(fast.running), fast.num_waiting
+        if ended == 1:
+            log.account_blocks(ends[place])
+        else:
+            free = fast.kv_cache_manager.block_pool.num_free_blocks
+            log.account_blocks_over(ends[place:count], [free, *frees[place : count - 1]])
+        usual = fast.decodes.count
+        for now in ends[place : min(place + depth, count)]:
+            done = steps.popleft()
+            log.step_ended(done)
+            if done.step.scheduled:
+                self._deliver_first_tokens(done.step, now)
+        self.core.advance(ended, ends[count - 1])
         if ended > depth:
-            first, last = place, count - depth
-            self.log.decodes_ended(
-                formed=ends[first:last],
-                starts=ends[first + depth - 1 : last + depth - 1],
-                ends=ends[first + depth : last + depth],
-                free_blocks=ahead.free[first:last],
+            last = count - depth
+            log.decodes_ended(
+                formed=ends[place:last],
+                starts=ends[place + depth - 1 : last + depth - 1],
+                ends=ends[place + depth : count],
+                free_blocks=frees[place:last],
                 count=usual,
                 running=running,
                 waiting=waiting,
             )
-        for number in range(max(place, count - depth), count):
+            place = last
+        for number in range(place, count):
             step = self.core.in_flight[number - count]
             begin, end = ends[number + depth - 1], ends[number + depth]
-            tokens = step.total_num_scheduled_tokens
-            steps.append(
-                StepInFlight(step, ends[number], begin, end, 0, running, waiting, ahead.free[number], tokens)
-            )
+            tokens, free = step.total_num_scheduled_tokens, frees[number]
+            steps.append(StepInFlight(step, ends[number], begin, end, 0, running, waiting, free, tokens))
         self._last_end = ends[count - 1]
         self._device_free_at = steps[-1].end
         self.iterations += ended
         self.log.queue.formed += ended
         self.planned_steps += ended
+
+    def _deliver_first_tokens(self, step: SchedulerOutput, now: float) -> None:
+        """A step of the run ended in which prompts were computed."""
+        assert self._fast is not None
+        for share in step.scheduled.values():
+            if not share.is_decode:
+                self._note_progress(share)
+        for request in self._fast.deliver_first_tokens(step):
+            self._note_token(self._sent[request.request_id], now)
+
+    def _note_progress(self, share: ScheduledRequest) -> None:
+        """A share of a prompt was computed."""
+        sent = self._sent.get(share.request.request_id)
+        if sent is not None:
+            sent.best_position = max(sent.best_position, share.num_computed_tokens + share.num_tokens)
+
+    def _note_token(self, sent: SentRequest, now: float) -> None:
+        """The step that was noted last brought a request something."""
+        sent.deliveries += 1
+        sent.last_time = now
+        self.log.queue.delivered(sent, now)
+        if sent.deliveries == 1:
+            sent.first_time = now
+            self.log.first_token(sent)
 
     def count_walked(self) -> None:
         """A step with tokens was formed by itself."""

@@ -169,7 +169,8 @@ class EngineCore:
         """The oldest step in flight has run: aborts that came meanwhile, then its output (S-007)."""
         step = self.in_flight.popleft()
         self._must_wait = False
-        self._apply_early_aborts(now)
+        if self._inbox:
+            self._apply_early_aborts(now)
         if step.total_num_scheduled_tokens or output.reports_transfers:
             self._changed = True
         outputs = self.scheduler.update_from_output(step, output, now)

@@ -29,7 +29,7 @@ class ScheduledRequest:
     samples: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DecodesInBulk:
     """Running requests with a share of one token each that no share is written down for.
 
@@ -70,6 +70,13 @@ class SchedulerOutput:
     def num_scheduled(self) -> int:
         """How many requests have a share, those without a written one included."""
         return len(self.scheduled) + (0 if self.decodes is None else self.decodes.count)
+
+    @classmethod
+    def of_decodes(
+        cls, decodes: DecodesInBulk, num_free_blocks: int, finished_req_ids: set[str]
+    ) -> SchedulerOutput:
+        """A step of decodes alone, formed when ``num_free_blocks`` were free."""
+        return cls({}, decodes.count, [], finished_req_ids, {}, [], [], [], 0, num_free_blocks, [], decodes)
 
     def batch(self) -> StepBatch:
         """The step as whoever prices or lays it out sees it; asked before another one is formed."""

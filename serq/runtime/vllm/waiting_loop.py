@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from serq.runtime.vllm.kv_transfers import KVTransfers
 from serq.runtime.vllm.prefix_lookup import PrefixHit
@@ -23,8 +23,7 @@ class Verdict(enum.Enum):
     """It does not fit; nobody behind it is tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """Where a waiting request would start: what is computed already, here and elsewhere."""
 
     hit: PrefixHit

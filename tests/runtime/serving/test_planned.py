@@ -138,12 +138,12 @@ def test_an_engine_that_must_be_fast_refuses_what_never_is() -> None:
 
 
 def test_a_run_of_decodes_is_planned() -> None:
-    """One request of 30 tokens: its prompt, the first step beside it and its end are walked."""
+    """One request of 30 tokens: the step of its prompt is walked, those that follow are planned with it."""
     program = api.compile(
         source=f"stage engine : vllm {{ {PLAIN} async_scheduling false; cost 10; }}"
         + LOAD.format(arrive="batch(1)", session=ASK)
     )
     row = simulate(program.ir).engines[0]
     assert row.steps == 30
-    assert row.planned_steps == 28
+    assert row.planned_steps == 29
     assert list(row.table.end) == [10.0 * step for step in range(1, 31)]

@@ -14,6 +14,7 @@ from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.extents.manager import ExtentKVCacheManager
 from serq.runtime.vllm.fast.decode_set import DecodeSet, Decoding
 from serq.runtime.vllm.fast.reasons import WalkReason
+from serq.runtime.vllm.fast.written_shares import sort_shares, write_share
 from serq.runtime.vllm.kv_cache_manager import KVCacheManager
 from serq.runtime.vllm.request import Request, RequestStatus, Time
 from serq.runtime.vllm.scheduler import VllmScheduler
@@ -22,7 +23,6 @@ from serq.runtime.vllm.scheduler_output import (
     DecodesInBulk,
     ModelOutput,
     RequestOutput,
-    ScheduledRequest,
     SchedulerOutput,
 )
 from serq.runtime.vllm.tokens import Source
@@ -74,6 +74,11 @@ class CountingScheduler(VllmScheduler):
         """Extents stand for the blocks."""
         return ExtentKVCacheManager(config)
 
+    @property
+    def num_waiting(self) -> int:
+        """Requests that wait: all that do not run, since none of them is on its way anywhere else."""
+        return len(self.requests) - len(self.running)
+
     # ---- a step -------------------------------------------------------------------
 
     def schedule(self, now: Time, *, throttle_prefills: bool = False) -> SchedulerOutput:
@@ -82,10 +87,36 @@ class CountingScheduler(VllmScheduler):
         if self._scattered:
             self._gather()
         self.walked_for = self._obstacle()
-        if self.walked_for is None:
-            return self._schedule_in_bulk(now)
-        self.scatter()
-        return super().schedule(now, throttle_prefills=throttle_prefills)
+        if self.walked_for is not None:
+            self.scatter()
+            return super().schedule(now, throttle_prefills=throttle_prefills)
+        return self._schedule_decodes(now) if self._decodes_alone() else self._schedule_in_bulk(now)
+
+    def _decodes_alone(self) -> bool:
+        """Whether nobody but decodes can have a share of the next step, and there are blocks for all."""
+        if self.individuals or self.quoted or not self.decodes.count:
+            return False
+        if self.num_waiting and self.has_slot():
+            return False
+        return self.decodes.blocks_needed <= self.kv_cache_manager.block_pool.num_free_blocks
+
+    def _schedule_decodes(self, now: Time) -> SchedulerOutput:
+        """Form a step of decodes alone."""
+        self.now = now
+        decodes, pool = self.decodes, self.kv_cache_manager.block_pool
+        finished, self.finished_req_ids = self.finished_req_ids, set()
+        step = SchedulerOutput.of_decodes(self.coming_decodes(), pool.num_free_blocks, finished)
+        pool.take(decodes.blocks_needed)
+        decodes.count_scheduled()
+        self.freer.scheduled += 1
+        self.in_bulk.append(step)
+        return step
+
+    def coming_decodes(self) -> DecodesInBulk:
+        """Those who get a share of the next step, if they get their blocks."""
+        decodes = self.decodes
+        slots = (decodes.held + decodes.blocks_needed) * self.kv_cache_manager.block_size
+        return DecodesInBulk(decodes.count, decodes.context, slots, self.decoding_requests)
 
     def _obstacle(self) -> WalkReason | None:
         """Why the next step has not the shape of one in bulk."""
@@ -130,8 +161,7 @@ class CountingScheduler(VllmScheduler):
             pool.take(decodes.blocks_needed)
         else:
             goes_on = self._take_one_by_one(step)
-        slots = (decodes.held + decodes.blocks_needed) * self.kv_cache_manager.block_size
-        counted = DecodesInBulk(decodes.count, decodes.context, slots, self.decoding_requests)
+        counted = self.coming_decodes()
         decodes.count_scheduled()
         for speaker in self.quoted:
             self.tell(speaker)
@@ -253,14 +283,8 @@ class CountingScheduler(VllmScheduler):
         steps = range(first, self.decodes.scheduled + 1)
         for number, computed in self.decodes.shares_in_flight(member, steps):
             step = self.in_bulk[number - first]
-            self._write_share(step, request, computed)
-            _sort(step)
-
-    @staticmethod
-    def _write_share(step: SchedulerOutput, request: Request, computed: int) -> None:
-        step.scheduled.setdefault(
-            request.request_id, ScheduledRequest(request, 1, "running", computed, 0, True, samples=True)
-        )
+            write_share(step, request, computed)
+            sort_shares(step)
 
     def scatter(self) -> None:
         """Let everybody leave the set: the walk sees single requests."""
@@ -335,18 +359,42 @@ class CountingScheduler(VllmScheduler):
             return super().process_output(step, output)
         decodes = self.decodes
         ending = decodes.pop_ending(decodes.processed + 1)
+        if not step.scheduled:
+            self.in_bulk.popleft()
+            self.freer.processed += step.total_num_scheduled_tokens > 0
+            outputs = self._end(ending) if ending else []
+            decodes.processed += 1
+            decodes.just_scheduled = False
+            return outputs
         if ending:
             for member in ending:
                 self._leave(member.request)
                 computed = member.request.num_computed_tokens - member.request.num_in_flight_tokens
-                self._write_share(step, member.request, computed)
-            _sort(step)
+                write_share(step, member.request, computed)
+            sort_shares(step)
             sampled = {name: int(share.samples) for name, share in step.scheduled.items()}
             output = ModelOutput(sampled)
         self.in_bulk.popleft()
         outputs = super().process_output(step, output)
         decodes.processed += 1
         decodes.just_scheduled = False
+        return outputs
+
+    def _end(self, ending: list[Decoding]) -> list[RequestOutput]:
+        """Requests end with the oldest step, which nobody has a written share of, in order of admission."""
+        if len(ending) > 1:
+            ending.sort(key=lambda member: member.request.admission)
+        outputs = []
+        for member in ending:
+            request = member.request
+            self._leave(request)
+            request.num_in_flight_tokens -= 1
+            self._append(request, 1)
+            if self.config.async_scheduling:
+                self._settle_placeholders(request, 1, is_stale=False, was_running=True)
+            self.free_request(request)
+            outputs.append(RequestOutput(request, 1, request.status))
+        self.leave_running([member.request for member in ending])
         return outputs
 
     def _let_go_of_ending(self, step: SchedulerOutput) -> None:
@@ -356,10 +404,3 @@ class CountingScheduler(VllmScheduler):
             member = members.get(share.request)
             if member is not None and share.samples and member.last == member.joined:
                 self._leave(share.request)
-
-
-def _sort(step: SchedulerOutput) -> None:
-    """Put the shares of ``step`` into the order of scheduling, which is that of admission."""
-    shares = step.scheduled
-    if len(shares) > 1:
-        step.scheduled = dict(sorted(shares.items(), key=lambda entry: entry[1].request.admission))

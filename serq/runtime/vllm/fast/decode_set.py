@@ -176,11 +176,11 @@ class DecodeSet:
 
     def _advance(self, steps: int) -> int:
         """So many steps were formed, each with all who are counted; the blocks that they took."""
-        rounds, rest = divmod(steps, self._size)
-        taken = rounds * self.count
-        needs = self.coming_needs()
-        for place in range(rest):
-            taken += needs[place]
+        size, full_at = self._size, self._full_at
+        taken = steps // size * self.count
+        start = -self.scheduled % size
+        for remainder in range(start, start - steps % size, -1):
+            taken += full_at[remainder]
         self.held += taken
         self.scheduled += steps
         return taken
@@ -198,18 +198,20 @@ class DecodeSet:
 
     def pop_ending(self, step: int) -> list[Decoding]:
         """Those who end with step number ``step``, which is the next to be processed."""
-        while self._ends and self._ends[0] <= step:
-            heappop(self._ends)
-        ending = self._ending.pop(step, ())
-        return [member for member in ending if not member.gone]
+        ends = self._ends
+        if not ends or ends[0] > step:
+            return []
+        while ends and ends[0] <= step:
+            heappop(ends)
+        return [member for member in self._ending.pop(step, ()) if not member.gone]
 
     def next_end(self) -> float:
         """The number of the step with which somebody ends first; infinity if the set is empty."""
         ends, ending = self._ends, self._ending
         while ends:
-            members = ending[ends[0]]
-            if any(not member.gone for member in members):
-                return ends[0]
+            for member in ending[ends[0]]:
+                if not member.gone:
+                    return ends[0]
             del ending[heappop(ends)]
         return inf
 
@@ -218,8 +220,7 @@ class DecodeSet:
 
         (Decodes, their computed tokens, their blocks with that step, blocks it takes.)
         """
-        ahead = step - self.scheduled
-        count, base, taken = self.count, self.base, self.coming_needs()[ahead % self._size]
+        count, base, taken = self.count, self.base, self._full_at[-step % self._size]
         held = 0
         for member in self._ending[step]:
             if member.foreseen and not member.gone:

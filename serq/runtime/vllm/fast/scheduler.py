@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 
 from serq.runtime.vllm.fast.counting import CountingScheduler
 from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.runtime.vllm.fast.steady_run import SteadyRun
-from serq.runtime.vllm.request import Time
+from serq.runtime.vllm.request import Request, Time
 from serq.runtime.vllm.scheduler_base import PauseState
-from serq.runtime.vllm.scheduler_output import DecodesInBulk, SchedulerOutput
+from serq.runtime.vllm.scheduler_output import SchedulerOutput
 
 
 class FastScheduler(CountingScheduler):
@@ -76,37 +75,38 @@ class FastScheduler(CountingScheduler):
     def advance(self, count: int, keep: int, now: Time) -> list[SchedulerOutput]:
         """Process ``count`` steps and form as many, the last at ``now``; the last ``keep`` of them."""
         self.now = now
-        decodes = self.decodes
-        formed = deque[SchedulerOutput](maxlen=keep)
-        taken = decodes.advance(count - keep) if count > keep else 0
+        decodes, pool, in_bulk = self.decodes, self.kv_cache_manager.block_pool, self.in_bulk
+        if count > keep:
+            pool.take(decodes.advance(count - keep))
+        formed = []
         for _ in range(keep):
-            taken += decodes.blocks_needed
-            slots = (decodes.held + decodes.blocks_needed) * self.kv_cache_manager.block_size
-            counted = DecodesInBulk(decodes.count, decodes.context, slots, self.decoding_requests)
-            decodes.advance(1)
-            formed.append(_step_of(counted, self.kv_cache_manager.block_pool.num_free_blocks - taken))
-        self.kv_cache_manager.block_pool.take(taken)
+            step = SchedulerOutput.of_decodes(self.coming_decodes(), pool.num_free_blocks, set())
+            pool.take(decodes.advance(1))
+            formed.append(step)
+            in_bulk.popleft()
+            in_bulk.append(step)
         self.freer.scheduled += count
         self.freer.processed += count
         self.finished_req_ids = set()
-        for step in formed:
-            self.in_bulk.popleft()
-            self.in_bulk.append(step)
-        return list(formed)
+        return formed
 
+    @staticmethod
+    def is_stale(step: SchedulerOutput) -> bool:
+        """Whether somebody gave way since ``step`` was formed, and what it brings is not taken as it is."""
+        return any(share.request.num_stale_output_tokens for share in step.scheduled.values())
 
-def _step_of(counted: DecodesInBulk, free_blocks: int) -> SchedulerOutput:
-    """A step of decodes alone."""
-    return SchedulerOutput(
-        scheduled={},
-        total_num_scheduled_tokens=counted.count,
-        preempted_req_ids=[],
-        finished_req_ids=set(),
-        hits={},
-        num_common_prefix_blocks=[],
-        block_copies=[],
-        new_block_ids_to_zero=[],
-        num_spec_tokens=0,
-        num_free_blocks_before=free_blocks,
-        decodes=counted,
-    )
+    def deliver_first_tokens(self, step: SchedulerOutput) -> list[Request]:
+        """Land the written shares of the oldest step in a steady run; who got a token, the prompt computed.
+
+        None of them :meth:`is_stale`, and none of the tokens ends a request.
+        """
+        told = []
+        for share in step.scheduled.values():
+            request = share.request
+            request.num_in_flight_tokens -= share.num_tokens
+            if share.samples and not request.is_finished:
+                request.append_output_token()
+                if self.config.async_scheduling:
+                    self._settle_placeholders(request, 1, is_stale=False, was_running=True)
+                told.append(request)
+        return told

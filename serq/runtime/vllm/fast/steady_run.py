@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SteadyRun:
     """At most ``limit`` steps that are still to be formed, each when the oldest in flight has ended.
 
