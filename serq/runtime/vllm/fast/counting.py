@@ -19,12 +19,7 @@ from serq.runtime.vllm.kv_cache_manager import KVCacheManager
 from serq.runtime.vllm.request import Request, RequestStatus, Time
 from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_base import FormingStep, PauseState
-from serq.runtime.vllm.scheduler_output import (
-    DecodesInBulk,
-    ModelOutput,
-    RequestOutput,
-    SchedulerOutput,
-)
+from serq.runtime.vllm.scheduler_output import DecodesInBulk, ModelOutput, RequestOutput, SchedulerOutput
 from serq.runtime.vllm.tokens import Source
 from serq.runtime.vllm.waiting_loop import Start
 
@@ -105,18 +100,13 @@ class CountingScheduler(VllmScheduler):
         self.now = now
         decodes, pool = self.decodes, self.kv_cache_manager.block_pool
         finished, self.finished_req_ids = self.finished_req_ids, set()
-        step = SchedulerOutput.of_decodes(self.coming_decodes(), pool.num_free_blocks, finished)
+        counted = decodes.coming(self.decoding_requests)
+        step = SchedulerOutput.of_decodes(counted, pool.num_free_blocks, finished)
         pool.take(decodes.blocks_needed)
         decodes.count_scheduled()
         self.freer.scheduled += 1
         self.in_bulk.append(step)
         return step
-
-    def coming_decodes(self) -> DecodesInBulk:
-        """Those who get a share of the next step, if they get their blocks."""
-        decodes = self.decodes
-        slots = (decodes.held + decodes.blocks_needed) * self.kv_cache_manager.block_size
-        return DecodesInBulk(decodes.count, decodes.context, slots, self.decoding_requests)
 
     def _obstacle(self) -> WalkReason | None:
         """Why the next step has not the shape of one in bulk."""
@@ -161,7 +151,7 @@ class CountingScheduler(VllmScheduler):
             pool.take(decodes.blocks_needed)
         else:
             goes_on = self._take_one_by_one(step)
-        counted = self.coming_decodes()
+        counted = decodes.coming(self.decoding_requests)
         decodes.count_scheduled()
         for speaker in self.quoted:
             self.tell(speaker)

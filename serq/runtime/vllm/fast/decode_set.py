@@ -7,7 +7,7 @@ however many requests are here; joining and leaving cost a logarithm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from math import inf
 
@@ -15,6 +15,7 @@ from serq.runtime.vllm.extents.manager import ExtentKVCacheManager
 from serq.runtime.vllm.extents.pool import BlockTable
 from serq.runtime.vllm.kv_cache_spec import ceil_div
 from serq.runtime.vllm.request import Request
+from serq.runtime.vllm.scheduler_output import DecodesInBulk
 
 
 class Decoding:
@@ -129,6 +130,10 @@ class DecodeSet:
     def blocks_needed(self) -> int:
         """Blocks that the next step takes."""
         return self._full_at[-self.scheduled % self._size]
+
+    def coming(self, rows: Callable[[], Iterable[Request]]) -> DecodesInBulk:
+        """Those who get a share of the next step, if they get their blocks; ``rows`` will list them."""
+        return DecodesInBulk(self.count, self.context, (self.held + self.blocks_needed) * self._size, rows)
 
     def coming_needs(self) -> tuple[int, ...]:
         """Blocks that the next steps take, over and over, if nobody joins or leaves."""

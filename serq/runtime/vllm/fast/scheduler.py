@@ -78,9 +78,9 @@ class FastScheduler(CountingScheduler):
         decodes, pool, in_bulk = self.decodes, self.kv_cache_manager.block_pool, self.in_bulk
         if count > keep:
             pool.take(decodes.advance(count - keep))
-        formed = []
+        formed, rows = [], self.decoding_requests
         for _ in range(keep):
-            step = SchedulerOutput.of_decodes(self.coming_decodes(), pool.num_free_blocks, set())
+            step = SchedulerOutput.of_decodes(decodes.coming(rows), pool.num_free_blocks, set())
             pool.take(decodes.advance(1))
             formed.append(step)
             in_bulk.popleft()
