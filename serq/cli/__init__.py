@@ -13,6 +13,7 @@ from serq.cli.draw import draw
 from serq.cli.exits import ExitingGroup
 from serq.cli.explain import explain
 from serq.cli.fmt import fmt
+from serq.cli.init import init
 from serq.cli.ir import ir
 from serq.cli.lsp import lsp
 from serq.cli.memory import memory
@@ -35,6 +36,7 @@ def main() -> None:
 
 
 COMMANDS = (
+    init,
     run,
     compare,
     sweep,

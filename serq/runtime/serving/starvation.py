@@ -83,10 +83,13 @@ def quantile_of_waits(waits: Waits) -> float:
 
 
 def starved_requests(latest_first: Iterable[Wait], p99: float, now: float) -> Iterator[Wait]:
-    """Who waited, or waits, over ten times ``p99`` and was passed by somebody who was taken in later."""
+    """Who waited, or waits, over ten times ``p99`` and was passed by somebody who was taken in later.
+
+    Of those taken in at one instant, the one with the larger number came later.
+    """
     earliest = inf
     for _, group in groupby(latest_first, key=lambda wait: wait.queued):
-        for wait in sorted(group):
+        for wait in sorted(group, reverse=True):
             length = wait.length(now)
             if length > _TIMES_P99 * p99 and earliest < wait.queued + length:
                 yield wait

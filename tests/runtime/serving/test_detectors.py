@@ -8,6 +8,7 @@ from serq.errors import RunError
 from serq.ir import nodes
 from serq.ir.serving import Waiting
 from serq.results import Report
+from serq.runtime.serving.starvation import Wait, starved_requests
 from tests.runtime.serving.build import branch, observe, pause, request, run, samples, vllm
 
 
@@ -67,3 +68,11 @@ def test_requests_that_others_overtake_for_long_are_named() -> None:
     records = run(engine, session, arrive=nodes.Batch(400))
     assert [warning.code for warning in records.warnings] == ["starvation"]
     assert "request 120 of session 120 " in records.warnings[0].message
+
+
+def test_nobody_is_overtaken_by_who_was_taken_in_before_him() -> None:
+    """Requests of one instant, served in their order: the last of them waits long, and nobody passes it."""
+    waits = [Wait(0, 0, 5.0, 5.0, 9.0), Wait(1, 1, 5.0, 30.0, 40.0), Wait(2, 2, 31.0, 31.0, 50.0)]
+    assert list(starved_requests(reversed(waits), 1.0, 99.0)) == []
+    passed = [Wait(0, 0, 5.0, 30.0, 40.0), Wait(1, 1, 5.0, 5.0, 9.0)]
+    assert list(starved_requests(reversed(passed), 1.0, 99.0)) == passed[:1]
