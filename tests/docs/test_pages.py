@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import serq
+from serq.cli import main
 from tests.docs.blocks import PAGES, ROOT, Block, blocks, output_of, serq_commands
 
 ALL = [block for page in PAGES for block in blocks(page)]
@@ -110,3 +111,14 @@ def test_the_first_screen_has_exactly_two_commands() -> None:
     commands = re.findall(r"```sh\n(.*?)```", first_screen, re.DOTALL)
     assert len(commands) == 2
     assert all(len(command.strip().splitlines()) == 1 and shlex.split(command) for command in commands)
+
+
+def test_the_readme_names_every_command() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert not [name for name in main.commands if f"`serq {name}`" not in readme]
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"formatting.md", "step-plans.md"}
+    assert not {page for page in pages if f"docs/{page}" not in readme}
