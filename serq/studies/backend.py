@@ -19,6 +19,7 @@ class Backend:
     """How many processes of this machine (``jobs``; -1: one a core), or the address of a Dask scheduler.
 
     One job runs in this process and needs nothing; more need joblib, a cluster needs Dask's `distributed`.
+    Without joblib -1 is one job: a number that was asked for is refused, the default is not.
     """
 
     jobs: int = -1
@@ -30,7 +31,7 @@ class Backend:
             raise UsageError(f"{self.jobs} jobs: give a positive number, or -1 for one a core")
         if self.dask is not None and find_spec("distributed") is None:
             raise UsageError("a Dask cluster needs `distributed`: pip install 'serq[dask]'")
-        if (self.dask is not None or self.jobs != 1) and find_spec("joblib") is None:
+        if (self.dask is not None or self.jobs > 1) and find_spec("joblib") is None:
             raise UsageError(
                 "several processes need joblib: pip install 'serq[sweep]'; `--jobs 1` needs nothing"
             )
@@ -41,7 +42,7 @@ class Backend:
         Raises UsageError for a cluster that does not answer.
         """
         self.check()
-        if self.jobs == 1 and self.dask is None:
+        if self._alone():
             yield from map(function, tasks)
             return
         import joblib
@@ -49,6 +50,11 @@ class Backend:
         with self._place():
             parallel = joblib.Parallel(n_jobs=self.jobs, return_as="generator_unordered")
             yield from parallel(joblib.delayed(function)(task) for task in tasks)
+
+    def _alone(self) -> bool:
+        """Whether tasks run in this process."""
+        one = self.jobs == 1 or (self.jobs == -1 and find_spec("joblib") is None)
+        return one and self.dask is None
 
     def _place(self) -> AbstractContextManager[Any]:
         if self.dask is None:

@@ -1,0 +1,30 @@
+"""Completion in bash, as docs/editors.md installs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+
+@pytest.mark.skipif(which("bash") is None, reason="no bash here")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [(["capa"], "capacity"), (["trace", "conv"], "convert"), (["init", "--kind", "d"], "disaggregated")],
+)
+def test_bash(tmp_path: Path, words: list[str], expected: str) -> None:
+    serq = tmp_path / "serq"
+    serq.write_text(f'#!/bin/sh\nexec {sys.executable} -m serq "$@"\n')
+    serq.chmod(0o755)
+    script = (
+        f'eval "$(_SERQ_COMPLETE=bash_source serq)"\nCOMP_WORDS=(serq {" ".join(words)}) '
+        f'COMP_CWORD={len(words)}\n_serq_completion serq\necho "${{COMPREPLY[@]}}"\n'
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == expected, done.stderr
