@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--highest", type=float, help="No load above this is tried.")
 @click.option("--reps", type=click.IntRange(1), default=5, show_default=True, help="Seeds, each searched.")
 @click.option("--tolerance", type=float, default=0.01, show_default=True, help="Relative width at the end.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core, if joblib is there.")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core (joblib).")
 @sets_option
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The first seed.")
 @click.option("--horizon", type=float, metavar="T", help="Model time at which runs end.")

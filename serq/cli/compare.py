@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     help="What the requests named changed in.",
 )
 @click.option("--shown", type=click.IntRange(1), default=5, show_default=True, help="Requests to name.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core, if joblib is there.")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core (joblib).")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The first seed.")
 @click.option("--horizon", type=float, metavar="T", help="Model time at which runs end.")
 @click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin.")

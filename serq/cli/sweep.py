@@ -33,7 +33,7 @@ _SHOWN_FAILURES = 20
 @click.option("--design-seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of --random.")
 @click.option("--out", type=FILE, required=True, metavar="DIR", help="Keep every result here; resumes.")
 @click.option("--overwrite", is_flag=True, help="Drop what an earlier study left in DIR.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core, if joblib is there.")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core (joblib).")
 @click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is here.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The first seed.")
 @click.option("--horizon", type=float, metavar="T", help="Model time at which runs end.")

@@ -21,7 +21,7 @@ from serq.errors import UsageError
 @click.option("--slo", "slos", multiple=True, metavar="OBJECTIVE", help="As in `slo`: 'ttft p99 < 2'.")
 @click.option("--reps", type=click.IntRange(1), default=3, show_default=True, help="Seeds, shared by all.")
 @click.option("--within", type=float, default=0.01, show_default=True, help="Share of goodput to give away.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core, if joblib is there.")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core (joblib).")
 @sets_option
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The first seed.")
 @click.option("--horizon", type=float, metavar="T", help="Model time at which runs end.")

@@ -26,5 +26,6 @@ def test_bash(tmp_path: Path, words: list[str], expected: str) -> None:
     )
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
-    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+    command = ["bash", "-c", script]
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == expected, done.stderr
