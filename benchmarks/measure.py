@@ -34,14 +34,15 @@ class Measurement:
 
 
 def find_python(peer: Peer, named: str | None) -> str | None:
-    """A Python in which ``peer`` is there: the one ``named``, else this one; None if it is in neither."""
-    for python in [named] if named else [sys.executable]:
+    """The Python ``named``, else this one, if it has ``peer``; None where it has not, or is not there."""
+    python = named or sys.executable
+    try:
         found = subprocess.run(
             [python, "-c", peer.probe], env=_environment(), cwd=ROOT, capture_output=True, check=False
         )
-        if found.returncode == 0:
-            return python
-    return None
+    except OSError:
+        return None
+    return python if found.returncode == 0 else None
 
 
 def measure(python: str, peer: Peer, job: Job, timeout: float) -> Measurement:

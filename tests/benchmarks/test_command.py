@@ -121,6 +121,23 @@ def test_a_peer_is_found_only_where_it_is() -> None:
     assert find_python(replace(OURS, probe="import no_such_module"), None) is None
 
 
+def test_without_their_pythons_all_peers_are_named_absent_and_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One half is sent to a Python that has no packages, the other to none at all."""
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n', "utf-8")
+    bare.chmod(0o755)
+    for place, peer in enumerate(PEERS):
+        named = bare if place % 2 else tmp_path / "nowhere"
+        monkeypatch.setenv(command.variable(peer.name), str(named))
+    document = quick(tmp_path, "long")
+    assert document["absent"] == [peer.name for peer in PEERS]
+    assert {row["peer"] for row in document["rows"]} == {OURS.name, STEP.name}
+    printed = capsys.readouterr().out
+    assert all(f"{peer.name} is not here, and left out" in printed for peer in PEERS)
+
+
 @pytest.mark.parametrize(
     "arguments", [["--python", "nobody=/x"], ["--repeat", "0"], ["--only", "nothing"], ["--qick"]]
 )
