@@ -12,7 +12,7 @@ import click
 from serq.cli.options import FILE, parse_sets, sets_option
 
 if TYPE_CHECKING:
-    from serq.studies.matching import By
+    from serq.results.groups import By
 
 
 @click.command()

@@ -27,9 +27,15 @@ DEFINITIONS: Final = (
     Definition(
         "tpot", _SECONDS, "(last_token - first_token) / (generated - 1)",
         "Time per output token after the first, of one request. NaN for a request of one token. "
-        "Benchmarks that divide the whole latency instead get e2e / generated, which counts the wait "
-        "for the first token too; serq does not show that figure.",
+        "Benchmarks that divide the whole latency instead show what is normalized_latency here.",
         "requests; the table `latency`; `tpot(h)`; `slo tpot`",
+    ),
+    Definition(
+        "normalized_latency", _SECONDS, "(last_token - sent) / generated",
+        "The other time per output token, e2e / generated, which counts the wait for the first token "
+        "too: normalized latency in the papers on Orca and vLLM (Kwon et al., SOSP 2023, section 6.1), "
+        "TPOT in some benchmarks. Of requests that were served in full.",
+        "the tables `latency` and `requests of`",
     ),
     Definition(
         "itl", _SECONDS, "(last_token - first_token) / (deliveries - 1)",
@@ -62,6 +68,22 @@ DEFINITIONS: Final = (
         "Jobs that a stage completed from the warm-up on; at a vllm stage a request is a job. The "
         "prefill and the decode of a step stage are two jobs.",
         "the table `stage`",
+    ),
+    Definition(
+        "request_throughput", "requests a second", "requests / (end - warm-up)",
+        "Requests that a vllm engine served in full, at or after warm-up.",
+        "the table `throughput`",
+    ),
+    Definition(
+        "input_throughput", "tokens a second", "prompt tokens / (end - warm-up)",
+        "Prompt tokens of these requests, those found cached too. The figure moves when requests end, "
+        "not when their prompts are computed, as in `vllm bench serve`.",
+        "the table `throughput`",
+    ),
+    Definition(
+        "output_throughput", "tokens a second", "generated tokens / (end - warm-up)",
+        "Output tokens of these requests; those of requests that had not ended are left out.",
+        "the table `throughput`",
     ),
     Definition(
         "utilization", "", "time with at least one job / (end - warm-up)",

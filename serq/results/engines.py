@@ -4,30 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import isnan, nan
+from math import inf, isnan, nan
+from typing import Final
 
+from serq.ir.figures import QUANTILES
 from serq.results import metrics
-from serq.results.metrics import RAN_TO_THEIR_END
-from serq.results.statistics import mean, quantile
+from serq.results.statistics import (
+    InMemory,
+    OrderedSamples,
+    confidence,
+    mean,
+    quantile_interval,
+    rank,
+)
 from serq.runtime.records import Records
 from serq.runtime.request_records import EngineRow, RequestTable
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Mean and quantiles of a time over requests, each the smallest time that so many stay within."""
+    """Mean and quantiles of a time over requests, each the smallest time that so many stay within.
+
+    ``ci`` is the half-width of the 95 % interval of the mean by batch means, ``p50_low`` and so on the ends
+    of the intervals of the quantiles; NaN (and ``ci`` infinite) where the requests are too few to tell.
+    """
 
     mean: float
     p50: float
     p99: float
+    p90: float = nan
+    ci: float = inf
+    p50_low: float = nan
+    p50_high: float = nan
+    p90_low: float = nan
+    p90_high: float = nan
+    p99_low: float = nan
+    p99_high: float = nan
 
     @classmethod
     def of(cls, times: Sequence[float]) -> Latency:
         """The figures of ``times``; NaN where there are none, and those that are NaN left out."""
-        known = [time for time in times if not isnan(time)]
-        if not known:
+        return cls.of_samples(InMemory([time for time in times if not isnan(time)]))
+
+    @classmethod
+    def of_samples(cls, times: OrderedSamples) -> Latency:
+        """The figures of ``times``, wherever they are, in the order of sending; none of them NaN."""
+        count = len(times)
+        if not count:
             return cls(nan, nan, nan)
-        return cls(mean(known), quantile(known, (50, 100)), quantile(known, (99, 100)))
+        p50, p90, p99 = times.at_ranks([rank(QUANTILES[name], count) for name in ("p50", "p90", "p99")])
+        p50_low, p50_high = quantile_interval(times, QUANTILES["p50"], p50)
+        p90_low, p90_high = quantile_interval(times, QUANTILES["p90"], p90)
+        p99_low, p99_high = quantile_interval(times, QUANTILES["p99"], p99)
+        ci = confidence(times)
+        ends = (p50_low, p50_high, p90_low, p90_high, p99_low, p99_high)
+        return cls(mean(times), p50, p99, p90, ci, *ends)
+
+
+_UNKNOWN: Final = Latency(nan, nan, nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +69,8 @@ class EngineFigures:
     """The requests that ran to their end at one engine, at or after warm-up.
 
     ``ttft`` from sending to the first token, ``tpot`` per output token after the first, ``e2e`` from sending
-    to the last.
+    to the last, ``normalized_latency`` the same per output token. ``input_tokens`` are those of their
+    prompts, cached ones too, ``output_tokens`` those they got; ``span`` is the time from warm-up to the end.
     """
 
     row: EngineRow
@@ -43,6 +78,32 @@ class EngineFigures:
     ttft: Latency
     tpot: Latency
     e2e: Latency
+    normalized_latency: Latency = _UNKNOWN
+    input_tokens: int = 0
+    output_tokens: int = 0
+    span: float = nan
+
+    @property
+    def request_throughput(self) -> float:
+        """Requests a second."""
+        return self._per_second(self.requests)
+
+    @property
+    def input_throughput(self) -> float:
+        """Prompt tokens of these requests, a second."""
+        return self._per_second(self.input_tokens)
+
+    @property
+    def output_throughput(self) -> float:
+        """Output tokens of these requests, a second."""
+        return self._per_second(self.output_tokens)
+
+    def _per_second(self, total: int) -> float:
+        return total / self.span if self.span > 0 else nan
+
+
+METRICS: Final = ("ttft", "tpot", "e2e", "normalized_latency")
+"""The latencies of an engine."""
 
 
 @dataclass(slots=True)
@@ -58,17 +119,28 @@ def engine_figures(records: Records) -> list[EngineFigures]:
     if isinstance(table, RequestsElsewhere):
         return table.figures(records)
     places: list[list[int]] = [[] for _ in records.engines]
-    for place, (engine, reason) in enumerate(zip(table.engine, table.finish_reason, strict=True)):
-        if reason in RAN_TO_THEIR_END and table.finish[place] >= records.warmup:
-            places[engine].append(place)
-    return [_figures(row, table, mine) for row, mine in zip(records.engines, places, strict=True)]
+    for place in metrics.served_places(table, records.warmup):
+        places[table.engine[place]].append(place)
+    span = records.end - records.warmup
+    return [_figures(row, table, mine, span) for row, mine in zip(records.engines, places, strict=True)]
 
 
-def _figures(row: EngineRow, table: RequestTable, places: list[int]) -> EngineFigures:
+def _figures(row: EngineRow, table: RequestTable, places: list[int], span: float) -> EngineFigures:
     return EngineFigures(
         row=row,
         requests=len(places),
-        ttft=Latency.of([metrics.ttft(table, place) for place in places]),
-        tpot=Latency.of([metrics.tpot(table, place) for place in places]),
-        e2e=Latency.of([metrics.e2e(table, place) for place in places]),
+        ttft=latency_of(metrics.ttft, table, places),
+        tpot=latency_of(metrics.tpot, table, places),
+        e2e=latency_of(metrics.e2e, table, places),
+        normalized_latency=latency_of(metrics.normalized_latency, table, places),
+        input_tokens=sum(table.prompt_tokens[place] for place in places),
+        output_tokens=sum(table.generated[place] for place in places),
+        span=span,
     )
+
+
+def latency_of(
+    metric: Callable[[RequestTable, int], float], table: RequestTable, places: Sequence[int]
+) -> Latency:
+    """The figures of ``metric`` over the requests at ``places``."""
+    return Latency.of([metric(table, place) for place in places])

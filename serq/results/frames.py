@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from serq.results.engines import EngineFigures, Latency
+from serq.results.engines import METRICS, EngineFigures, Latency
+from serq.results.groups import RequestGroup
 from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
 from serq.results.step_layouts import LaidStep, lay_out
@@ -83,15 +84,34 @@ def engine_frame(engines: Sequence[EngineFigures]) -> DataFrame:
             **{name: getattr(engine.row, name) for name in _ENGINE_FIGURES},
             **_memory(engine.row),
             "walked_steps": dict(engine.row.walked_steps),
+            **{name: getattr(engine, name) for name in _THROUGHPUT},
             **{
                 f"{metric}_{field.name}": getattr(getattr(engine, metric), field.name)
-                for metric in ("ttft", "tpot", "e2e")
+                for metric in METRICS
                 for field in fields(Latency)
             },
         }
         for engine in engines
     ]
     return pandas.DataFrame(rows)
+
+
+def group_frame(groups: Sequence[RequestGroup]) -> DataFrame:
+    """One row a group of requests, indexed by its name; latencies as ``ttft_mean``, …"""
+    import pandas
+
+    rows = [
+        {
+            "requests": group.requests,
+            **{
+                f"{metric}_{field.name}": getattr(getattr(group, metric), field.name)
+                for metric in METRICS
+                for field in fields(Latency)
+            },
+        }
+        for group in groups
+    ]
+    return pandas.DataFrame(rows, index=[group.name for group in groups])
 
 
 def _memory(row: EngineRow) -> dict[str, float]:
@@ -101,6 +121,7 @@ def _memory(row: EngineRow) -> dict[str, float]:
     return {name: value for name, value in asdict(row.memory).items() if name != "usable"}
 
 
+_THROUGHPUT = ("request_throughput", "input_throughput", "output_throughput")
 _ENGINE_FIGURES = ("steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage", "dummy_steps",
                    "planned_steps")  # fmt: skip
 

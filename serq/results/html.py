@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from serq.results.answers import Answers
+from serq.results.groups import RequestGroup
 from serq.results.statistics import Summary
 from serq.results.tables import Table, notes, report_tables
 from serq.results.text import headline
@@ -14,17 +15,25 @@ from serq.source import Diagnostic
 
 
 def as_html(
-    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic], answers: Answers
+    records: Records,
+    summaries: Mapping[str, Summary],
+    warnings: Sequence[Diagnostic],
+    answers: Answers,
+    classes: Sequence[RequestGroup],
 ) -> str:
     """The same tables, notes, warnings and outcomes as the text form."""
-    return "<div>" + "".join(_parts(records, summaries, warnings, answers)) + "</div>"
+    return "<div>" + "".join(_parts(records, summaries, warnings, answers, classes)) + "</div>"
 
 
 def _parts(
-    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic], answers: Answers
+    records: Records,
+    summaries: Mapping[str, Summary],
+    warnings: Sequence[Diagnostic],
+    answers: Answers,
+    classes: Sequence[RequestGroup],
 ) -> Iterator[str]:
     yield f"<p>{escape(headline(records))}</p>"
-    for table in report_tables(records, summaries, answers):
+    for table in report_tables(records, summaries, answers, classes):
         yield _table(table)
     remarks = [escape(f"note: {note}") for note in notes(summaries, records.pools)]
     remarks += [f"<pre>{escape(warning.render())}</pre>" for warning in warnings]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from math import isfinite
 from typing import Any, Final
 
 from serq.results.answers import Answers
-from serq.results.engines import EngineFigures, Latency, engine_figures
+from serq.results.engines import METRICS, EngineFigures, Latency, engine_figures
+from serq.results.groups import RequestGroup
 from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
 from serq.runtime.pricing import PriceRow
@@ -39,7 +41,8 @@ ENGINE_FIELDS: Final = (
 MEMORY_FIELDS: Final = (
     *("usable", "mean_kv_blocks", "most_kv_blocks", "mean_state_blocks", "most_state_blocks"),
 )
-LATENCY_FIELDS: Final = ("mean", "p50", "p99")
+LATENCY_FIELDS: Final = tuple(entry.name for entry in fields(Latency))
+THROUGHPUT_FIELDS: Final = ("request_throughput", "input_throughput", "output_throughput")
 
 OBJECTIVE_FIELDS: Final = (
     *("objective", "requests", "undecided", "measured", "within", "low", "high", "met"),
@@ -52,6 +55,7 @@ Row = (
     | StageRow
     | PoolRow
     | EngineRow
+    | EngineFigures
     | Latency
     | GaugeRow
     | ConnectorRow
@@ -72,7 +76,12 @@ def plain(value: Plain) -> Plain:
     return int(value) if value.is_integer() and abs(value) < _LARGEST_PLAIN_INTEGER else value
 
 
-def as_dict(records: Records, summaries: Mapping[str, Summary], answers: Answers) -> dict[str, Any]:
+def as_dict(
+    records: Records,
+    summaries: Mapping[str, Summary],
+    answers: Answers,
+    classes: Sequence[RequestGroup] = (),
+) -> dict[str, Any]:
     """The report as plain data; a run that was stopped says so under ``stopped``.
 
     ``objectives``, ``goodput`` and ``expectations`` are there where the program has any.
@@ -87,6 +96,8 @@ def as_dict(records: Records, summaries: Mapping[str, Summary], answers: Answers
         out["connectors"] = [_fields(row, CONNECTOR_FIELDS) for row in records.connectors]
     if records.engines:
         out["engines"] = [_engine(figures) for figures in engine_figures(records)]
+    if classes:
+        out["classes"] = groups_data(classes)
     if records.prices:
         out["prices"] = [_price(row) for row in records.prices]
     if answers.objectives:
@@ -106,11 +117,19 @@ def _engine(figures: EngineFigures) -> dict[str, Any]:
         **({"dummy_steps": row.dummy_steps} if row.dummy_steps else {}),
         **({} if row.memory is None else {"memory": _fields(row.memory, MEMORY_FIELDS)}),
         "requests": figures.requests,
-        "ttft": _fields(figures.ttft, LATENCY_FIELDS),
-        "tpot": _fields(figures.tpot, LATENCY_FIELDS),
-        "e2e": _fields(figures.e2e, LATENCY_FIELDS),
+        **_fields(figures, THROUGHPUT_FIELDS),
+        **_latencies(figures),
         "options": {name: plain(value) for name, value in row.options},
     }
+
+
+def _latencies(figures: EngineFigures | RequestGroup) -> dict[str, Any]:
+    return {metric: _fields(getattr(figures, metric), LATENCY_FIELDS) for metric in METRICS}
+
+
+def groups_data(groups: Sequence[RequestGroup]) -> list[dict[str, Any]]:
+    """Groups of requests as plain data."""
+    return [{"name": group.name, "requests": group.requests, **_latencies(group)} for group in groups]
 
 
 def _price(row: PriceRow) -> dict[str, Any]:
@@ -128,9 +147,8 @@ def _price(row: PriceRow) -> dict[str, Any]:
     }
 
 
-def as_json(records: Records, summaries: Mapping[str, Summary], answers: Answers) -> str:
-    """The report as one line of JSON."""
-    plain_data = as_dict(records, summaries, answers)
+def as_json(plain_data: Mapping[str, Any]) -> str:
+    """A report that is plain data as one line of JSON."""
     return json.dumps(plain_data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 

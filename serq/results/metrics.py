@@ -25,6 +25,12 @@ def e2e(table: RequestTable, place: int) -> float:
     return table.last_token[place] - table.sent[place] if served else nan
 
 
+def normalized_latency(table: RequestTable, place: int) -> float:
+    """End-to-end latency per output token; NaN unless the request was served in full."""
+    generated = table.generated[place]
+    return e2e(table, place) / generated if generated else nan
+
+
 def queue_time(table: RequestTable, place: int) -> float:
     """From the engine's taking it in to its first admission; NaN before it."""
     return table.scheduled[place] - table.queued[place]

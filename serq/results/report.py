@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cached_property
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from serq.errors import UsageError
 from serq.ir import nodes
-from serq.results import dump, frames, html, json_form, text
+from serq.results import dump, frames, html, json_form, tables, text
 from serq.results.answers import Answers, answer
 from serq.results.engines import engine_figures
+from serq.results.groups import BY, By, RequestGroup, group_name, request_groups
 from serq.results.statistics import Summary, summarize
 from serq.results.step_listing import step_tables
 from serq.runtime.records import Records
@@ -137,6 +139,32 @@ class Report:
         """Requests within all limits of their class: of all requests, then of each class."""
         return frames.goodput_frame(self.answers.goodput)
 
+    def groups(self, by: By) -> list[RequestGroup]:
+        """What the requests of each class, handle, stage or turn saw, of those served since warm-up.
+
+        Raises UsageError for anything else to group by.
+        """
+        if by not in BY:
+            raise UsageError(f"requests are not grouped by `{by}`; there are {', '.join(BY)}")
+        return self._groups(by)
+
+    def _groups(self, by: By) -> list[RequestGroup]:
+        return request_groups(self.records, by)
+
+    def by(self, by: By) -> DataFrame:
+        """The same as a table, indexed by the name of the group. Raises UsageError."""
+        return frames.group_frame(self.groups(by))
+
+    def list_groups(self, by: By) -> str:
+        """The same as text. Raises UsageError."""
+        return text.tables_text([tables.group_table(self.groups(by))])
+
+    @cached_property
+    def classes(self) -> list[RequestGroup]:
+        """What the requests of each class saw; empty where no request has a class."""
+        groups = self.groups("class") if self.records.engines else []
+        return groups if any(group.name != group_name("class", nan) for group in groups) else []
+
     @property
     def program(self) -> nodes.Program | None:
         """What was run; None where only its records are known."""
@@ -154,21 +182,21 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, in the shape of :meth:`to_json`."""
-        return json_form.as_dict(self.records, self.observations, self.answers)
+        return json_form.as_dict(self.records, self.observations, self.answers, self.classes)
 
     def to_json(self) -> str:
         """The report as one line of JSON (R-B-118): null for what is not finite."""
-        return json_form.as_json(self.records, self.observations, self.answers)
+        return json_form.as_json(self.to_dict())
 
     def dump(self, folder: str | Path) -> list[Path]:
         """Write every sample to ``folder``, one CSV file an observation. Raises DataError (R-B-119)."""
         return dump.dump_series(folder, self.records.series)
 
     def __repr__(self) -> str:
-        return text.as_text(self.records, self.observations, self.warnings, self.answers)
+        return text.as_text(self.records, self.observations, self.warnings, self.answers, self.classes)
 
     def _repr_html_(self) -> str:
-        return html.as_html(self.records, self.observations, self.warnings, self.answers)
+        return html.as_html(self.records, self.observations, self.warnings, self.answers, self.classes)
 
     def _unknown(self, name: str) -> str:
         known = list(self.records.series)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import fsum, inf, isnan, nan, sqrt
+from math import ceil, floor, fsum, inf, isnan, nan, sqrt
 from typing import Final, Protocol
 
 BATCHES: Final = 20
@@ -47,11 +47,12 @@ class Summary:
     largest: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InMemory:
-    """Samples in a list."""
+    """Samples in a list, which are sorted once."""
 
     values: Sequence[float]
+    _ordered: list[float] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -61,8 +62,10 @@ class InMemory:
 
     def at_ranks(self, ranks: Sequence[int]) -> list[float]:
         """Those at ``ranks``, from 0, if all were sorted, NaN last."""
-        numbers = sorted(value for value in self.values if not isnan(value))
-        ordered = numbers + [nan] * (len(self.values) - len(numbers))
+        ordered = self._ordered
+        if ordered is None:
+            numbers = sorted(value for value in self.values if not isnan(value))
+            ordered = self._ordered = numbers + [nan] * (len(self.values) - len(numbers))
         return [ordered[rank] for rank in ranks]
 
     def part(self, start: int, stop: int) -> Samples:
@@ -109,23 +112,57 @@ def rank(share: tuple[int, int], count: int) -> int:
 def share_interval(within: Sequence[bool]) -> tuple[float, float]:
     """The 95 % interval of the share of samples that are true, which are in recording order.
 
-    Wilson's interval for as many independent samples as these are worth: 20 batch means (as in R-B-115) say
-    how much more the share varies than it would for independent ones. NaN below 40 samples.
+    Wilson's interval for as many independent samples as these are worth. NaN below 40 samples.
     """
     size = len(within) // BATCHES
     if size < 2:
         return nan, nan
     share = sum(within) / len(within)
-    means = [sum(within[start : start + size]) / size for start in range(0, size * BATCHES, size)]
-    if share in (0.0, 1.0):
-        worth = float(len(within))
-    else:
-        independent = share * (1 - share) / size
-        worth = len(within) / max(1.0, _variance(means, mean(means)) / independent)
+    worth = _independent(within, len(within))
     spread = STUDENT_T * STUDENT_T / worth
     centre = (share + spread / 2) / (1 + spread)
     half = sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def quantile_interval(values: OrderedSamples, share: tuple[int, int], at: float) -> tuple[float, float]:
+    """The 95 % interval of the quantile ``share``, which is ``at`` in the sample; NaN where it is open.
+
+    The samples at the ranks between which the share of samples up to ``at`` lies, for as many independent
+    samples as these are worth (as in :func:`share_interval`); of independent ones this is the binomial
+    interval of order statistics (David and Nagaraja, Order Statistics, 2003, section 7.1) by its normal
+    approximation. A side whose rank is beyond the samples is open; below 40 samples both are.
+    """
+    count = len(values)
+    if count < 2 * BATCHES:
+        return nan, nan
+    fraction = share[0] / share[1]
+    worth = _independent((value <= at for value in values), count)
+    half = STUDENT_T * sqrt(fraction * (1 - fraction) / worth)
+    low, high = floor((fraction - half) * count), ceil((fraction + half) * count) + 1
+    inside = [place - 1 for place in (low, high) if 1 <= place <= count]
+    found = dict(zip(inside, values.at_ranks(inside), strict=True)) if inside else {}
+    return found.get(low - 1, nan), found.get(high - 1, nan)
+
+
+def _independent(within: Iterable[bool], count: int) -> float:
+    """How many independent samples tell as much of their share as ``within``, in recording order.
+
+    20 batch means (as in R-B-115) say how much more the share varies than it would for independent ones.
+    """
+    size = count // BATCHES
+    sums, total = [0] * BATCHES, 0
+    for place, one in enumerate(within):
+        if one:
+            total += 1
+            if place < size * BATCHES:
+                sums[place // size] += 1
+    if total in (0, count):
+        return float(count)
+    share = total / count
+    means = [part / size for part in sums]
+    independent = share * (1 - share) / size
+    return count / max(1.0, _variance(means, mean(means)) / independent)
 
 
 def mean(values: Samples) -> float:

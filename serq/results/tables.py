@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from serq.kernels.executor import Evidence
 from serq.results.answers import Answers
-from serq.results.engines import EngineFigures, engine_figures
+from serq.results.engines import METRICS, EngineFigures, Latency, engine_figures
+from serq.results.groups import RequestGroup
 from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
 from serq.results.step_layouts import state_shares
@@ -37,7 +38,12 @@ def figure(value: float | int) -> str:
     return f"{value:.6g}" if isfinite(value) else "-"
 
 
-def report_tables(records: Records, summaries: Mapping[str, Summary], answers: Answers) -> list[Table]:
+def report_tables(
+    records: Records,
+    summaries: Mapping[str, Summary],
+    answers: Answers,
+    classes: Sequence[RequestGroup] = (),
+) -> list[Table]:
     """The tables of a report that have rows, in the order in which they are shown."""
     engines = engine_figures(records)
     tables = (
@@ -49,7 +55,9 @@ def report_tables(records: Records, summaries: Mapping[str, Summary], answers: A
         stage_table(records.stages),
         pool_table(records.pools),
         engine_table(engines),
+        throughput_table(engines),
         latency_table(engines),
+        group_table(classes),
         memory_table(records.engines),
         state_table(records.engines),
         price_table(records.prices),
@@ -161,17 +169,55 @@ def engine_table(engines: Sequence[EngineFigures]) -> Table:
 
 
 def latency_table(engines: Sequence[EngineFigures]) -> Table:
-    """One row a `vllm` engine: what the requests that ended there saw."""
+    """One row a `vllm` engine and latency: what the requests that ended there saw."""
     name = member_namer([engine.row for engine in engines])
-    metrics, statistics = ("ttft", "tpot", "e2e"), ("mean", "p50", "p99")
-    rows = (
-        (
-            name(engine.row),
-            *(cell for metric in metrics for cell in _figures(getattr(engine, metric), statistics)),
-        )
-        for engine in engines
+    return _latencies("latency", [(name(engine.row), engine) for engine in engines])
+
+
+def group_table(groups: Sequence[RequestGroup]) -> Table:
+    """One row a group of requests and latency."""
+    return _latencies("requests of", [(group.name, group) for group in groups])
+
+
+def _latencies(heading: str, owners: Sequence[tuple[str, EngineFigures | RequestGroup]]) -> Table:
+    """Mean and quantiles with their 95 % intervals."""
+    headings = (
+        heading,
+        "requests",
+        "mean",
+        "± 95 %",
+        *(h for name in QUANTILES_SHOWN for h in (name, "95 %")),
     )
-    return Table(("latency", *(f"{metric} {name}" for metric in metrics for name in statistics)), tuple(rows))
+    rows = []
+    for owner, figures in owners:
+        for metric in METRICS:
+            latency: Latency = getattr(figures, metric)
+            ends = [(getattr(latency, f"{q}_low"), getattr(latency, f"{q}_high")) for q in QUANTILES_SHOWN]
+            quantiles = zip(
+                _figures(latency, QUANTILES_SHOWN), (_between(*both) for both in ends), strict=True
+            )
+            cells = [cell for both in quantiles for cell in both]
+            rows.append(
+                (f"{owner} {metric}", str(figures.requests), *_figures(latency, ("mean", "ci")), *cells)
+            )
+    return Table(headings, tuple(rows))
+
+
+def _between(low: float, high: float) -> str:
+    """The ends of an interval; a dash for a side, or both, that is not determined."""
+    ends = [f"{end:.4g}" if isfinite(end) else "-" for end in (low, high)]
+    return "-" if ends == ["-", "-"] else " to ".join(ends)
+
+
+QUANTILES_SHOWN: Final = ("p50", "p90", "p99")
+
+
+def throughput_table(engines: Sequence[EngineFigures]) -> Table:
+    """One row a `vllm` engine: what it served a second."""
+    name = member_namer([engine.row for engine in engines])
+    columns = ("request_throughput", "input_throughput", "output_throughput")
+    rows = tuple((name(engine.row), *_figures(engine, columns)) for engine in engines)
+    return Table(("throughput", "requests/s", "input tokens/s", "output tokens/s"), rows)
 
 
 _MEMORY_COLUMNS: Final = {

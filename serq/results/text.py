@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from serq.results.answers import Answers
+from serq.results.groups import RequestGroup
 from serq.results.statistics import Summary
 from serq.results.tables import Table, figure, notes, report_tables
 from serq.runtime.records import Records
@@ -23,10 +24,14 @@ def headline(records: Records) -> str:
 
 
 def as_text(
-    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic], answers: Answers
+    records: Records,
+    summaries: Mapping[str, Summary],
+    warnings: Sequence[Diagnostic],
+    answers: Answers,
+    classes: Sequence[RequestGroup],
 ) -> str:
     """The whole report: headline, tables, notes, warnings, outcomes of expectations."""
-    return "\n".join(_lines(records, summaries, warnings, answers))
+    return "\n".join(_lines(records, summaries, warnings, answers, classes))
 
 
 def tables_text(tables: Iterable[Table]) -> str:
@@ -35,10 +40,14 @@ def tables_text(tables: Iterable[Table]) -> str:
 
 
 def _lines(
-    records: Records, summaries: Mapping[str, Summary], warnings: Sequence[Diagnostic], answers: Answers
+    records: Records,
+    summaries: Mapping[str, Summary],
+    warnings: Sequence[Diagnostic],
+    answers: Answers,
+    classes: Sequence[RequestGroup],
 ) -> Iterator[str]:
     yield headline(records)
-    for table in report_tables(records, summaries, answers):
+    for table in report_tables(records, summaries, answers, classes):
         yield ""
         yield from aligned(table)
     remarks = [f"note: {note}" for note in notes(summaries, records.pools)]

@@ -19,9 +19,10 @@ from serq.errors import RunError, UsageError
 from serq.ir.nodes import Request, Vllm, with_settings
 from serq.ir.walk import descendants
 from serq.results import Report
+from serq.results.groups import By
 from serq.results.statistics import mean
 from serq.studies.backend import Backend
-from serq.studies.matching import SAMPLE, By, Matched, Moved, match, units
+from serq.studies.matching import SAMPLE, Matched, Moved, match, units
 from serq.studies.measures import LATENCIES, Better, Measure, Name, measures
 from serq.studies.replications import Interval, interval
 

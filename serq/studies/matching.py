@@ -8,17 +8,15 @@ without requests the samples of observations are matched in the same way.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, isnan, nan
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
+from serq.results.groups import By, group_name
 from serq.results.metrics import REQUEST_METRICS, served_places
 from serq.runtime.records import Records, Series
 from serq.studies.measures import LATENCIES
-
-By = Literal["class", "handle", "stage", "turn"]
-"""What requests are grouped by."""
 
 SAMPLE: Final = "value"
 """The one metric of an observation's sample."""
@@ -119,12 +117,9 @@ def _numbered(keys: Iterable[tuple[int, float, str]]) -> list[Key]:
     return out
 
 
-_GROUPS: Final[Mapping[By, Callable[[Key, Unit], str]]] = {
-    "class": lambda _, unit: "no class" if isnan(unit.label) else f"class {unit.label:g}",
-    "handle": lambda key, _: key.handle,
-    "stage": lambda _, unit: unit.stage,
-    "turn": lambda key, _: f"turn {key.turn:g}",
-}
+def _group(by: By, key: Key, unit: Unit) -> str:
+    values = {"class": unit.label, "handle": key.handle, "stage": unit.stage, "turn": key.turn}
+    return group_name(by, values[by])
 
 
 def match(
@@ -132,10 +127,9 @@ def match(
 ) -> Matched:
     """Match the requests of two runs; group those of A by ``by``, and keep the ``shown`` most changed."""
     common = [key for key in a if key in b]
-    group_of = _GROUPS[by]
     groups: dict[str, list[Key]] = {}
     for key in common:
-        groups.setdefault(group_of(key, a[key]), []).append(key)
+        groups.setdefault(_group(by, key, a[key]), []).append(key)
     pairs = (Moved(seed, key, a[key].size, a[key].values[metric], b[key].values[metric]) for key in common)
     moved = sorted(
         (one for one in pairs if not isnan(one.difference)), key=lambda one: (one.difference, one.key)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from click.testing import CliRunner
 
 import serq
 from serq.cli import main
 from serq.ir.figures import FIELDS, REQUEST_LATENCIES
-from serq.results.definitions import DEFINITIONS, markdown
+from serq.results.definitions import DEFINITIONS, definition, markdown
+from serq.results.engines import METRICS
+from serq.results.json_form import THROUGHPUT_FIELDS
 from tests.shared import ROOT
 
 
@@ -19,7 +22,7 @@ def test_every_latency_of_requests_and_nothing_unknown_is_defined() -> None:
     names = [found.name for found in DEFINITIONS]
     assert set(REQUEST_LATENCIES) <= set(names) and len(set(names)) == len(names)
     figures = {field for fields in FIELDS.values() for field in fields}
-    assert set(names) - set(REQUEST_LATENCIES) <= figures
+    assert set(names) - set(REQUEST_LATENCIES) <= figures | {*METRICS, *THROUGHPUT_FIELDS}
 
 
 def test_the_formulas_of_requests_give_what_sessions_read() -> None:
@@ -47,6 +50,11 @@ def test_the_formulas_of_requests_give_what_sessions_read() -> None:
             computed = frame.eval(found.formula)
             assert (abs(computed - read) <= 1e-12).all(), found.name
     assert (report.observe("itl")["value"] > report.observe("tpot")["value"]).any()
+    normalized = definition("normalized_latency")
+    assert normalized is not None
+    mean = frame.eval(normalized.formula).mean()
+    assert report.engines.loc[0, "normalized_latency_mean"] == pytest.approx(mean, rel=1e-12)
+    assert report.engines.loc[0, "tpot_mean"] < mean
 
 
 def test_explain() -> None:

@@ -72,7 +72,11 @@ def test_every_option_is_printed_as_it_was_resolved(report: Report) -> None:
 
 def test_json_has_the_latencies(report: Report) -> None:
     engine = json.loads(report.to_json())["engines"][0]
-    assert engine["ttft"] == engine["tpot"] == {"mean": 10, "p50": 10, "p99": 10}
+    for metric in ("ttft", "tpot"):
+        assert {name: engine[metric][name] for name in ("mean", "p50", "p90", "p99")} == dict.fromkeys(
+            ("mean", "p50", "p90", "p99"), 10
+        )
+        assert engine[metric]["ci"] is engine[metric]["p50_low"] is None
     assert engine["e2e"]["mean"] == 30
 
 
@@ -85,5 +89,5 @@ def test_a_base_program_has_no_engines() -> None:
 
 
 def test_quantiles_are_samples() -> None:
-    assert Latency.of([4.0, float("nan"), 1.0, 2.0, 3.0]) == Latency(2.5, 2.0, 4.0)
+    assert Latency.of([4.0, float("nan"), 1.0, 2.0, 3.0]) == Latency(2.5, 2.0, 4.0, p90=4.0)
     assert all(isnan(value) for value in (Latency.of([]).mean, Latency.of([]).p99))

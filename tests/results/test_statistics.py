@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from serq.results.statistics import quantile, share_interval, summarize
+from serq.results.statistics import InMemory, quantile, quantile_interval, share_interval, summarize
 from tests.conformance.recordings import recordings
 
 
@@ -107,3 +107,38 @@ def test_samples_that_come_in_runs_are_worth_less() -> None:
     worth, z = 400 / (20 / 19 * 0.25 / (0.25 / 20)), 2.093
     half = z * sqrt(0.25 / worth + z * z / (4 * worth**2)) / (1 + z * z / worth)
     assert (low, high) == (pytest.approx(0.5 - half), pytest.approx(0.5 + half))
+
+
+def test_the_interval_of_a_quantile_lies_between_two_samples() -> None:
+    """Every batch has the same share of samples up to the median, so 400 samples are worth 400.
+
+    0.5 +- 2.093 sqrt(0.25 / 400) of 400 are 179.07 and 220.93: the 179th sample and the 222nd. For p99 the
+    upper rank is beyond the largest sample.
+    """
+    samples = InMemory([float(20 * k + batch) for batch in range(20) for k in range(20)])
+    assert quantile_interval(samples, (50, 100), 199.0) == (178.0, 221.0)
+    low, high = quantile_interval(samples, (99, 100), 395.0)
+    assert low <= 390.0 and isnan(high)
+    assert all(map(isnan, quantile_interval(InMemory([1.0] * 39), (50, 100), 1.0)))
+
+
+def test_the_interval_of_a_quantile_of_independent_samples_holds_as_often_as_the_binomial_says() -> None:
+    """The k-th to the m-th of n samples hold the median as often as a fair coin falls k to m - 1 times."""
+    generator, n, held = np.random.default_rng(3), 400, 0
+    for _ in range(300):
+        samples = InMemory(list(generator.exponential(1.0, n)))
+        low, high = quantile_interval(samples, (50, 100), samples.at_ranks([199])[0])
+        held += low <= np.log(2) <= high
+    # the narrowest it can be: worth all 400
+    exact = stats.binom.cdf(221, n, 0.5) - stats.binom.cdf(178, n, 0.5)
+    assert exact > 0.95 and held >= stats.binom.ppf(0.001, 300, exact)
+
+
+def test_samples_that_come_in_runs_make_the_interval_of_a_quantile_wider() -> None:
+    """Batches that lie wholly below or above the median: 400 samples tell as much as some twenty."""
+    alternating = [float(batch % 2 * 1000 + k) for batch in range(20) for k in range(20)]
+    low, high = quantile_interval(InMemory(alternating), (50, 100), 19.0)
+    worth, z = 400 / (20 / 19 * 0.25 / (0.25 / 20)), 2.093
+    half = z * (0.25 / worth) ** 0.5
+    ordered = sorted(alternating)
+    assert (low, high) == (ordered[int((0.5 - half) * 400) - 1], ordered[int((0.5 + half) * 400 + 1)])

@@ -16,7 +16,7 @@ from serq.ir import nodes
 from serq.ir.codec import encode
 from serq.kernels.executor import Evidence
 from serq.kernels.registry import Setting
-from serq.results.engines import EngineFigures, Latency, engine_figures
+from serq.results.engines import METRICS, EngineFigures, Latency, engine_figures
 from serq.results.json_form import RUN_FIELDS
 from serq.results.run_folder.columns import TABLES, described
 from serq.results.statistics import Summary
@@ -138,17 +138,25 @@ def row(kind: type[Row], plain: Mapping[str, Any]) -> Row:
 _TABLES_OF_ROWS: Final = ("table", "rows", "layout", "queue", "victims")
 
 
+_COUNTS: Final = ("requests", "input_tokens", "output_tokens")
+
+
 def _engine(figures: EngineFigures) -> Plain:
-    latencies = {name: _row(getattr(figures, name)) for name in ("ttft", "tpot", "e2e")}
-    return {"row": _row(figures.row, _TABLES_OF_ROWS), "requests": figures.requests, **latencies}
+    latencies = {name: _row(getattr(figures, name)) for name in METRICS}
+    counts = {name: getattr(figures, name) for name in _COUNTS}
+    return {
+        "row": _row(figures.row, _TABLES_OF_ROWS), **counts, "span": _written(figures.span), **latencies,
+    }  # fmt: skip
 
 
 def engine(plain: Mapping[str, Any]) -> EngineFigures:
     """The figures of one engine; its steps are elsewhere."""
     options = tuple((name, value) for name, value in plain["row"]["options"])
-    latencies = {name: row(Latency, plain[name]) for name in ("ttft", "tpot", "e2e")}
+    latencies = {name: row(Latency, plain[name]) for name in METRICS}
+    counts = {name: plain[name] for name in _COUNTS}
     engine_row = row(EngineRow, {**plain["row"], "options": options, "table": StepTable()})
-    return EngineFigures(engine_row, plain["requests"], **latencies)
+    of_requests: Plain = {**counts, **latencies}
+    return EngineFigures(engine_row, span=float(plain["span"]), **of_requests)
 
 
 def _price(price: PriceRow) -> Plain:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import nan
+from math import isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from serq.errors import UsageError
 from serq.ir import nodes
@@ -17,6 +17,7 @@ from serq.results import frames
 from serq.results.answers import Answers, answer
 from serq.results.dump import dump_series
 from serq.results.engines import EngineFigures, Latency, RequestsElsewhere
+from serq.results.groups import By, RequestGroup, group_name, group_order
 from serq.results.metrics import RAN_TO_THEIR_END
 from serq.results.report import Report
 from serq.results.run_folder import description
@@ -24,7 +25,7 @@ from serq.results.run_folder.columns import TABLES, Table
 from serq.results.run_folder.part_files import PartFiles, PartFormat
 from serq.results.run_folder.rows import engine_rows, request_table
 from serq.results.run_folder.stored_values import StoredValues
-from serq.results.statistics import Summary, mean, rank, summarize_samples
+from serq.results.statistics import Summary, summarize_samples
 from serq.runtime.records import Records, Series
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, StepTable
 from serq.source import Diagnostic, SourceMap
@@ -213,29 +214,67 @@ class StoredReport(Report):
 
     def _engine(self, row: EngineRow, warmup: float) -> EngineFigures:
         """What the requests of one engine saw that ran to their end, at or after warm-up."""
-        names = (
-            "stage",
-            "member",
-            "finish_reason",
-            "finish",
-            "sent",
-            "first_token",
-            "last_token",
-            "generated",
-        )
 
         def mine(part: DataFrame) -> DataFrame:
-            at_engine = (part["stage"] == row.name) & (part["member"] == row.member)
-            return part[at_engine & part["finish_reason"].isin(_SERVED) & (part["finish"] >= warmup)]
+            return part[(part["stage"] == row.name) & (part["member"] == row.member)]
 
-        def latency(time: Any) -> tuple[int, Latency]:
-            values = self._values("requests", names, lambda part: time(mine(part)).dropna().to_numpy())
-            return len(values), _latency(values)
+        requests, latencies = self._latencies(mine, warmup)
+        names = (*_READ, "prompt_tokens")
+        parts = [mine(_served(part, warmup)) for part in self._parts["requests"].read(names)]
+        return EngineFigures(
+            row=row,
+            requests=requests,
+            **latencies,
+            input_tokens=int(sum(part["prompt_tokens"].sum() for part in parts)),
+            output_tokens=int(sum(part["generated"].sum() for part in parts)),
+            span=self.records.end - warmup,
+        )
 
-        requests, e2e = latency(lambda part: part["last_token"] - part["sent"])
-        _, ttft = latency(lambda part: part["first_token"] - part["sent"])
-        _, tpot = latency(_tpot)
-        return EngineFigures(row, requests, ttft, tpot, e2e)
+    def _latencies(
+        self, mine: Callable[[DataFrame], DataFrame], warmup: float
+    ) -> tuple[int, dict[str, Latency]]:
+        """How many requests ``mine`` picks of those that ran to their end, and what they saw."""
+
+        def values(time: Callable[[DataFrame], Any]) -> StoredValues:
+            def pick(part: DataFrame) -> Any:
+                return time(mine(_served(part, warmup))).dropna().to_numpy()
+
+            return self._values("requests", _READ, pick)
+
+        found = {metric: values(time) for metric, time in _TIMES.items()}
+        return len(found["e2e"]), {metric: Latency.of_samples(of) for metric, of in found.items()}
+
+    def _groups(self, by: By) -> list[RequestGroup]:
+        """Latencies by group, from the part files; those of a run in memory where there are none."""
+        if not self._parts["requests"].paths():
+            return []
+        warmup = self.records.warmup
+        seen: dict[str, Any] = {}
+        for part in self._parts["requests"].read(_READ):
+            for value in _served(part, warmup)[by].unique():
+                seen.setdefault(group_name(by, value), value)
+        out = []
+        for name in sorted(seen, key=lambda name: group_order(seen[name])):
+            wanted = seen[name]
+
+            def mine(part: DataFrame, wanted: Any = wanted) -> DataFrame:
+                unknown = isinstance(wanted, float) and isnan(wanted)
+                return part[part[by].isna() if unknown else part[by] == wanted]
+
+            requests, latencies = self._latencies(mine, warmup)
+            out.append(RequestGroup(name, requests, **latencies))
+        return out
+
+
+_READ: Final = (
+    *("stage", "member", "class", "handle", "turn", "finish_reason", "finish"),
+    *("sent", "first_token", "last_token", "generated"),
+)
+"""The columns of requests that latencies and groups are made of."""
+
+
+def _served(part: DataFrame, warmup: float) -> DataFrame:
+    return part[part["finish_reason"].isin(_SERVED) & (part["finish"] >= warmup)]
 
 
 def _tpot(part: DataFrame) -> Any:
@@ -243,11 +282,13 @@ def _tpot(part: DataFrame) -> Any:
     return (several["last_token"] - several["first_token"]) / (several["generated"] - 1)
 
 
-def _latency(values: StoredValues) -> Latency:
-    count = len(values)
-    if not count:
-        return Latency(nan, nan, nan)
-    return Latency(mean(values), *values.at_ranks([rank(share, count) for share in ((50, 100), (99, 100))]))
+_TIMES: Final[dict[str, Callable[[DataFrame], Any]]] = {
+    "ttft": lambda part: part["first_token"] - part["sent"],
+    "tpot": _tpot,
+    "e2e": lambda part: part["last_token"] - part["sent"],
+    "normalized_latency": lambda part: (part["last_token"] - part["sent"]) / part["generated"],
+}
+"""The latencies of requests as :mod:`serq.results.metrics` has them, of whole columns."""
 
 
 def _whole_turns(frame: DataFrame) -> DataFrame:

@@ -14,6 +14,10 @@ _DIGIT: Final = 16
 """Bits of a key that one pass over the numbers decides."""
 
 
+_KEPT: Final = 1 << 20
+"""Numbers of a column that are kept once they were read: 8 MiB."""
+
+
 class StoredValues:
     """A column of numbers in its order: ``read(i)`` gives the floats of its part number i.
 
@@ -27,8 +31,19 @@ class StoredValues:
 
     @classmethod
     def of(cls, read: Callable[[int], Chunk], parts: int) -> StoredValues:
-        """All numbers of the first ``parts`` parts, which are read once to know how many there are."""
-        return cls(read, [(0, len(read(part))) for part in range(parts)])
+        """All numbers of the first ``parts`` parts, which are read once to know how many there are.
+
+        The first :data:`_KEPT` numbers stay in memory, so that they are not read again.
+        """
+        kept: dict[int, Chunk] = {}
+        bounds, room = [], _KEPT
+        for part in range(parts):
+            chunk = read(part)
+            bounds.append((0, len(chunk)))
+            if len(chunk) <= room:
+                kept[part] = chunk
+                room -= len(chunk)
+        return cls(lambda part: kept[part] if part in kept else read(part), bounds)
 
     def _chunks(self) -> Iterator[Chunk]:
         for part, (start, stop) in enumerate(self._bounds):
