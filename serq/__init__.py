@@ -4,6 +4,8 @@ In a notebook::
 
     report = serq.run("engine.sq")
     report.observe("ttft")["value"].quantile(0.9)
+    report.plot("latency")
+    serq.sweep("engine.sq", {"rate": "1:8:1"}, replications=5).plot("ttft.p99")
 """
 
 from importlib import import_module
@@ -14,6 +16,7 @@ from serq.errors import CompileError, DataError, RunError, SerqError, UsageError
 if TYPE_CHECKING:
     from serq.api import Program, check, compile, open_run_folder, read_run, run
     from serq.results import Report
+    from serq.studies.notebook import capacity, sweep
 
 __version__ = "0.1.0"
 
@@ -25,11 +28,13 @@ __all__ = [
     "RunError",
     "SerqError",
     "UsageError",
+    "capacity",
     "check",
     "compile",
     "open_run_folder",
     "read_run",
     "run",
+    "sweep",
 ]
 
 # Where the public names come from when they are first asked for: `python -m serq.oracle.capture` runs in a
@@ -37,11 +42,13 @@ __all__ = [
 _HOMES = {
     "Program": "serq.api",
     "Report": "serq.results",
+    "capacity": "serq.studies.notebook",
     "check": "serq.api",
     "compile": "serq.api",
     "open_run_folder": "serq.api",
     "read_run": "serq.api",
     "run": "serq.api",
+    "sweep": "serq.studies.notebook",
 }
 
 

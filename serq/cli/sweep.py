@@ -14,7 +14,8 @@ from serq.cli.exits import FAILED
 from serq.cli.options import FILE, program_file
 
 if TYPE_CHECKING:
-    from serq.studies.sweep import SweepResult, Watch
+    from serq.studies.sweep import Watch
+    from serq.studies.sweep_result import SweepResult
 
 _SHOWN_FAILURES = 20
 

@@ -34,7 +34,7 @@ def _parts(
 ) -> Iterator[str]:
     yield f"<p>{escape(headline(records))}</p>"
     for table in report_tables(records, summaries, answers, classes):
-        yield _table(table)
+        yield table_html(table)
     remarks = [escape(f"note: {note}") for note in notes(summaries, records.pools)]
     remarks += [f"<pre>{escape(warning.render())}</pre>" for warning in warnings]
     remarks += [f"<pre>{escape(remark)}</pre>" for remark in answers.remarks()]
@@ -44,7 +44,8 @@ def _parts(
         yield "<ul>" + "".join(f"<li>{remark}</li>" for remark in remarks) + "</ul>"
 
 
-def _table(table: Table) -> str:
+def table_html(table: Table) -> str:
+    """One table; names and words stand left, figures right."""
     head = "".join(f"<th>{escape(heading)}</th>" for heading in table.headings)
     body = "".join(_row(row, "left" if table.words else "right") for row in table.rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

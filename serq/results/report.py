@@ -21,6 +21,7 @@ from serq.runtime.records import Records
 from serq.source import Diagnostic, SourceMap
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pandas import DataFrame
 
 
@@ -191,6 +192,17 @@ class Report:
     def dump(self, folder: str | Path) -> list[Path]:
         """Write every sample to ``folder``, one CSV file an observation. Raises DataError (R-B-119)."""
         return dump.dump_series(folder, self.records.series)
+
+    def plot(self, name: str = "latency") -> Figure:
+        """A picture of the run: `latency`, `timeline`, `composition` or `budget` (docs/pictures.md).
+
+        Raises UsageError for another name, and where the run has nothing of the kind.
+        """
+        from serq.results.plots import FIGURES
+
+        if name not in FIGURES:
+            raise UsageError(f"no picture `{name}`; there are " + ", ".join(f"`{n}`" for n in FIGURES))
+        return FIGURES[name](self.records)
 
     def __repr__(self) -> str:
         return text.as_text(self.records, self.observations, self.warnings, self.answers, self.classes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,14 @@ class Capacity:
 
     plan: CapacityPlan
     searches: Sequence[Search]
+
+    def __repr__(self) -> str:
+        from serq.studies.capacity_text import capacity_text
+
+        return capacity_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
     @property
     def reachable(self) -> bool:

@@ -39,7 +39,12 @@ def _matching(name: str, known: Sequence[str]) -> list[str]:
 
 
 def points_text(points: Sequence[Mapping[str, Any]], axes: Sequence[str], columns: Sequence[str]) -> str:
-    """One line a point: its settings, its figures, each with the half-width of its 95 % interval."""
+    """The table of :func:`points_shown` for a terminal."""
+    return "\n".join(aligned(points_shown(points, axes, columns)))
+
+
+def points_shown(points: Sequence[Mapping[str, Any]], axes: Sequence[str], columns: Sequence[str]) -> Table:
+    """One row a point: its settings, its figures, each with the half-width of its 95 % interval."""
     headings = ("point", *axes, *columns)
     failed = any(point["failed"] for point in points)
     rows = [
@@ -51,7 +56,7 @@ def points_text(points: Sequence[Mapping[str, Any]], axes: Sequence[str], column
         )
         for point in points
     ]
-    return "\n".join(aligned(Table((*headings, "failed") if failed else headings, tuple(rows))))
+    return Table((*headings, "failed") if failed else headings, tuple(rows))
 
 
 def _setting(text: str) -> str:

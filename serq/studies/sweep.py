@@ -15,6 +15,7 @@ from serq.studies.axes import Axis, Between
 from serq.studies.backend import Backend
 from serq.studies.design import Point, grid, latin_hypercube
 from serq.studies.folder import StudyFolder
+from serq.studies.sweep_result import SweepResult
 from serq.studies.tables import as_csv, point_table, run_table
 from serq.studies.task import Outcome, Task, perform
 
@@ -58,25 +59,6 @@ class SweepPlan:
         return api.compile(self.file, sets=sets, **(self.settings or {}))
 
 
-@dataclass(frozen=True)
-class SweepResult:
-    """What a sweep gave: rows of :func:`run_table` and :func:`point_table`."""
-
-    runs: list[dict[str, Any]]
-    points: list[dict[str, Any]]
-
-    @property
-    def failures(self) -> list[dict[str, Any]]:
-        """The runs that failed."""
-        return [run for run in self.runs if run["failure"] is not None]
-
-    def frame(self) -> Any:
-        """The points as a pandas DataFrame, settings as numbers where they are numbers."""
-        import pandas
-
-        return pandas.DataFrame(self.points)
-
-
 def sweep(
     plan: SweepPlan,
     out: str | Path,
@@ -97,7 +79,8 @@ def sweep(
     folder = StudyFolder.open(out, _description(plan, points), overwrite=overwrite)
     _Sweep(plan, points, first.ir.run.seed, folder).run(backend, watch)
     runs = folder.runs()
-    result = SweepResult(run_table(runs), point_table(runs))
+    names = tuple(axis.name for axis in plan.axes)
+    result = SweepResult(run_table(runs), point_table(runs), names)
     write_whole(folder.path / "runs.csv", as_csv(result.runs))
     write_whole(folder.path / "points.csv", as_csv(result.points))
     write_whole(folder.path / "failures.csv", as_csv(result.failures))

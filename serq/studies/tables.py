@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from serq.studies.replications import Interval, interval
+from serq.studies.replications import Interval, interval, paired_change
 
 RUN_COLUMNS: Final = ("run", "point", "replication", "seed")
 
@@ -53,6 +53,43 @@ def _point_row(point: int, runs: Sequence[Mapping[str, Any]], names: Sequence[st
         row[name] = result.mean
         row[f"{name}.ci95"] = result.half_width
     return row
+
+
+def change_table(
+    runs: Sequence[Mapping[str, Any]],
+    settings: Sequence[str],
+    figure: str,
+    varied: str,
+    before: str,
+    after: str,
+) -> list[dict[str, Any]]:
+    """How far a figure changes where the setting ``varied`` goes from ``before`` to ``after``.
+
+    ``runs`` are rows of :func:`run_table`. One row for every combination of the other settings: the relative
+    change, mean and 95 % half-width over pairs of runs with the same seed. Runs without the figure have no
+    partner.
+    """
+    others = [name for name in settings if name != varied]
+    found: dict[tuple[str, ...], dict[str, dict[int, float]]] = {}
+    for run in runs:
+        if run[varied] in (before, after) and run["failure"] is None and run.get(figure) is not None:
+            key = tuple(run[name] for name in others)
+            found.setdefault(key, {}).setdefault(run[varied], {})[run["seed"]] = run[figure]
+    rows = []
+    for key, by_value in found.items():
+        old, new = by_value.get(before, {}), by_value.get(after, {})
+        seeds = sorted(old.keys() & new.keys())
+        if seeds:
+            change = paired_change([old[seed] for seed in seeds], [new[seed] for seed in seeds])
+            rows.append(
+                {
+                    **dict(zip(others, key, strict=True)),
+                    "pairs": len(seeds),
+                    "change": change.mean,
+                    "change.ci95": change.half_width,
+                }
+            )
+    return rows
 
 
 def _names(rows: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -51,9 +51,9 @@ def new_figure(
     rows: int = 1, columns: int = 1, *, height: float = 3.4, **keywords: Any
 ) -> tuple[Figure, Any]:
     """A figure and its axes, always as a list of rows. It belongs to no window and no global state."""
-    from matplotlib.figure import Figure
+    from serq.results.plots.notebook_figure import NotebookFigure
 
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = NotebookFigure(figsize=(WIDTH, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **keywords)
 
 
