@@ -140,8 +140,9 @@ class _Rank:
         shape = StepShape.of_shares(step.total_num_scheduled_tokens, step.num_scheduled, prefills, contexts)
         if step.decodes is not None and step.decodes.count:
             assert isinstance(self.scheduler, FastScheduler)
+            decodes = self.scheduler.decodes
             count, context = step.decodes.count, step.decodes.context
-            shape = shape.with_decodes(count, context, *self.scheduler.decodes.extremes())
+            shape = shape.with_decodes(count, context, *decodes.extremes(decodes.scheduled))
             tokens += count
         return _FormedStep(step, shape, tokens)
 

@@ -14,7 +14,7 @@ from serq.runtime.codegen import reading
 from serq.runtime.pricing import MeteredExecutor, Pricing
 from serq.runtime.random import DrawStream
 from serq.runtime.serving.ascend_schedulers import profile, together
-from serq.runtime.serving.decode_plans import ExpressionCost
+from serq.runtime.serving.decode_plans import DecodeCost, ExecutorCost, ExpressionCost, sees_rows
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog
@@ -84,14 +84,16 @@ class EngineAssembly(Engines):
         key = self._functions.get(f"waiting_key_{python_name}")
         link = None if declared.kv_connector is None else self._links[declared.kv_connector]
         connector = None if link is None else _connector(link, resolved.config)
-        walks = self._walks_always(stage.name, declared, resolved.config)
+        price = self._price(stage, declared, resolved, python_name, draws)
+        walks = self._walks_always(stage.name, declared, resolved.config, price)
         scheduler = create_scheduler(
             stage.name, declared, resolved.config, lambda: clock.now, key, connector, fast=walks is None
         )
-        price = self._price(stage, declared, resolved, python_name, draws)
         hasher = self._hasher(resolved.config, walks is None)
-        decode_cost = None
-        if walks is None and isinstance(price, ExpressionPrice):
+        decode_cost: DecodeCost | None = None
+        if walks is None and isinstance(price, MeteredExecutor):
+            decode_cost = ExecutorCost(price)
+        elif walks is None and isinstance(price, ExpressionPrice):
             decode_cost = ExpressionCost(price.cost, price.reads, clock)
             walks = None if reading.step_only(declared.cost) else self._insist(stage.name, WalkReason.COST)
         parts = EngineParts(resolved, scheduler, price, hasher, link, decode_cost, walks)
@@ -142,11 +144,18 @@ class EngineAssembly(Engines):
             group.after_iteration = exchange or group.after_iteration
         return rank
 
-    def _walks_always(self, name: str, declared: nodes.Vllm, config: EngineConfig) -> WalkReason | None:
+    def _walks_always(
+        self,
+        name: str,
+        declared: nodes.Vllm,
+        config: EngineConfig,
+        price: ExpressionPrice | MeteredExecutor,
+    ) -> WalkReason | None:
         if self._mode == "reference":
             return WalkReason.REFERENCE
         reason = walks_always(declared, config)
-        if reason is None and (self._keeps_rows or isinstance(declared.cost, nodes.Via)):
+        by_rows = isinstance(price, MeteredExecutor) and sees_rows(price.executor)
+        if reason is None and (self._keeps_rows or by_rows):
             reason = WalkReason.ROWS
         return None if reason is None else self._insist(name, reason)
 

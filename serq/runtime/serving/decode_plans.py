@@ -10,7 +10,9 @@ from operator import sub
 from typing import Final, Protocol
 
 from serq.errors import RunError
+from serq.kernels.executor import DecodeTotals, Executor, Price
 from serq.runtime.clock import Clock
+from serq.runtime.pricing import MeteredExecutor
 from serq.runtime.serving.step_totals import StepTotals
 from serq.runtime.vllm.fast.steady_run import SteadyRun
 
@@ -24,11 +26,20 @@ class DecodeCost(Protocol):
     changes: bool
     """Whether steps of equally many decodes may cost different amounts."""
 
-    def price(self, running: int, count: int, context: int, slots: int, now: float) -> float | None:
-        """The cost of a step formed at ``now``, None if the rows must be seen.
+    sees_extremes: bool
+    """Whether it reads the smallest and the largest context; else they are 0."""
 
-        ``count`` of the ``running`` requests have a share, ``context`` computed tokens and ``slots`` slots.
+    def begin(self) -> None:
+        """A plan is made; those before are over."""
+
+    def price(self, running: int, decodes: DecodeTotals, slots: int, now: float) -> float | None:
+        """The cost of the next step of the plan, formed at ``now``, None if the rows must be seen.
+
+        ``decodes`` are those of the ``running`` requests that have a share, in ``slots`` slots.
         """
+
+    def formed(self, first: int, end: int) -> None:
+        """Steps ``first`` to ``end - 1`` of the plan have been formed."""
 
 
 class ExpressionCost:
@@ -39,11 +50,19 @@ class ExpressionCost:
         self._clock = clock
         self._reads_clock = "now" in reads
         self.changes = bool(reads & _CHANGING)
+        self.sees_extremes = False
 
-    def price(self, running: int, count: int, context: int, slots: int, now: float) -> float | None:
+    def begin(self) -> None:
+        """Nothing is kept of a plan."""
+
+    def formed(self, first: int, end: int) -> None:
+        """Nothing is kept of a plan."""
+
+    def price(self, running: int, decodes: DecodeTotals, slots: int, now: float) -> float | None:
         """The value of the expression, as it will be read at ``now``."""
+        count = decodes.decoders
         totals = StepTotals(running, count, count)
-        totals.add_decodes(count, context, slots)
+        totals.add_decodes(count, decodes.context, slots)
         if not self._reads_clock:
             return self._cost(totals)
         clock = self._clock
@@ -52,6 +71,40 @@ class ExpressionCost:
             return self._cost(totals)
         finally:
             clock.now = before
+
+
+class ExecutorCost:
+    """An executor: what it charges is written into the ledger when a planned step has been formed."""
+
+    def __init__(self, metered: MeteredExecutor) -> None:
+        self._metered = metered
+        self._prices: list[Price] = []
+        self.changes = self.sees_extremes = True
+
+    def begin(self) -> None:
+        """Forget what the plan before was priced at."""
+        self._prices.clear()
+
+    def price(self, running: int, decodes: DecodeTotals, slots: int, now: float) -> float | None:
+        """What the executor charges, which depends on the step alone."""
+        price = self._metered.executor.price_decodes(decodes)
+        if price is None:
+            return None
+        self._prices.append(price)
+        return price.seconds
+
+    def formed(self, first: int, end: int) -> None:
+        """Write prices into the ledger, in the order of forming."""
+        for price in self._prices[first:end]:
+            self._metered.ledger.add(price)
+
+
+def sees_rows(executor: Executor) -> bool:
+    """Whether ``executor`` must see the rows of a step of decodes alone."""
+    try:
+        return executor.price_decodes(DecodeTotals(1, 1, 1, 1)) is None
+    except RunError:
+        return False
 
 
 @dataclass(slots=True)
@@ -73,6 +126,7 @@ def plan_steps(
     A step that cannot be priced now, or whose cost is not one, is left to the walk, which says why.
     """
     ahead = StepsAhead(in_flight)
+    cost.begin()
     steps = min(run.limit, limit)
     whole = steps - (run.tail is not None and steps == run.limit)
     try:
@@ -95,6 +149,7 @@ def _add_whole(
     free, held, context, count = run.free, run.held, run.context, run.count
     size = len(needs)
     end = ends[-1]
+    smallest, largest = run.extremes(run.number) if cost.sees_extremes else (0, 0)
     price: float | None = None
     for step in range(steps):
         need = needs[step % size]
@@ -103,7 +158,8 @@ def _add_whole(
             return False
         if cost.changes or price is None:
             held += need
-            price = cost.price(running, count, context, held * block_size, ends[step])
+            decodes = DecodeTotals(count, context, smallest + step, largest + step)
+            price = cost.price(running, decodes, held * block_size, ends[step])
             context += count
             if price is None or not 0.0 < price < inf:
                 return False
@@ -125,7 +181,7 @@ def _add_alike(
     """
     needs = run.needs
     slots = (run.held + needs[0]) * block_size
-    price = cost.price(running, run.count, run.context, slots, ahead.ends[0])
+    price = cost.price(running, DecodeTotals(run.count, run.context, 0, 0), slots, ahead.ends[0])
     if price is None or not 0.0 < price < inf or steps < 1:
         return False
     last = ahead.ends[-1]
@@ -148,7 +204,8 @@ def _add_tail(run: SteadyRun, cost: DecodeCost, running: int, block_size: int, a
     held = run.held + (run.free - free) - leaving
     if free < 0:
         return
-    price = cost.price(running, count, context, held * block_size, ends[steps])
+    extremes = run.extremes(run.number + steps) if cost.sees_extremes else (0, 0)
+    price = cost.price(running, DecodeTotals(count, context, *extremes), held * block_size, ends[steps])
     if price is not None and 0.0 < price < inf and ends[-1] + price > ends[-1]:
         ends.append(ends[-1] + price)
         ahead.free.append(free)

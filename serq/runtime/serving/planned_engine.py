@@ -157,6 +157,8 @@ class PlannedEngine(PlanningStage):
             if done.step.scheduled:
                 self._deliver_first_tokens(done.step, now)
         self.core.advance(ended, ends[count - 1])
+        assert self._decode_cost is not None
+        self._decode_cost.formed(place, count)
         if ended > depth:
             last = count - depth
             log.decodes_ended(

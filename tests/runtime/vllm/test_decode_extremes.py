@@ -43,7 +43,7 @@ def test_extremes_are_those_of_the_rows(asynchronous: bool) -> None:
         if isinstance(turn, Launch):
             preempted += len(step.preempted_req_ids)
             if step.decodes is not None and step.decodes.count:
-                extremes = scheduler.decodes.extremes()
+                extremes = scheduler.decodes.extremes(scheduler.decodes.scheduled)
                 contexts = [row.computed for row in step.batch().rows[: step.decodes.count]]
                 assert extremes == (min(contexts), max(contexts))
                 assert sum(contexts) == step.decodes.context

@@ -218,9 +218,8 @@ class CountingScheduler(VllmScheduler):
     def decoding_requests(self) -> list[Request]:
         """The requests with a share in the latest step that is not written down, told all, in order."""
         latest = self.decodes.scheduled
-        members = [m for m in self.decodes.members.values() if m.joined < latest]
-        if any(not (m.foreseen and m.last < latest) for m in members):
-            members = [m for m in members if not (m.foreseen and m.last < latest)]
+        joined = (m for m in self.decodes.members.values() if m.joined < latest)
+        members = [m for m in joined if not (m.foreseen and m.last < latest)]
         members.sort(key=lambda member: member.request.admission)
         for member in members:
             self._tell(member)

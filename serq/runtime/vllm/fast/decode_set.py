@@ -238,15 +238,17 @@ class DecodeSet:
 
     # ---- in flight ------------------------------------------------------------------
 
-    def extremes(self) -> tuple[int, int]:
-        """Computed tokens before the latest step, the fewest and the most of those with a share in it."""
-        latest = self.scheduled
+    def extremes(self, step: int) -> tuple[int, int]:
+        """Computed tokens before step number ``step``, the fewest and the most of those with a share in it.
+
+        It is the latest step, or one of those after it with which nobody who ends without notice has ended.
+        """
         offsets = [
             member.request.num_computed_tokens - member.scheduled
             for member in self.members.values()
-            if member.joined < latest and not (member.foreseen and member.last < latest)
+            if member.joined < step and not (member.foreseen and member.last < step)
         ]
-        return min(offsets) + latest - 1, max(offsets) + latest - 1
+        return min(offsets) + step - 1, max(offsets) + step - 1
 
     def shares_in_flight(self, member: Decoding, steps: Iterable[int]) -> Iterator[tuple[int, int]]:
         """(step, computed tokens before it) of those of ``steps`` in which a told request has a share."""

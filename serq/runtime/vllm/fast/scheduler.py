@@ -37,6 +37,8 @@ class FastScheduler(CountingScheduler):
             held=decodes.held,
             free=self.kv_cache_manager.block_pool.num_free_blocks,
             needs=decodes.coming_needs(),
+            number=decodes.scheduled + 1,
+            extremes=decodes.extremes,
             tail=tail,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -21,4 +22,8 @@ class SteadyRun:
     held: int
     free: int
     needs: tuple[int, ...]
+    number: int
+    """The number of the first step, as the decode set counts."""
+    extremes: Callable[[int], tuple[int, int]]
+    """Of the step with a number: the fewest computed tokens of a decode before it, and the most."""
     tail: tuple[int, int, int, int] | None = None
