@@ -26,9 +26,15 @@ REQUEST_LATENCIES: Final[tuple[RequestLatency, ...]] = get_args(RequestLatency)
 GOODPUT: Final = ("goodput", "goodput_share")
 """Requests within all limits, per second and as a share: figures of a run with objectives."""
 
-_LATENCY_COLUMNS: Final = tuple(
-    f"{metric}_{statistic}" for metric in ("ttft", "tpot", "e2e") for statistic in ("mean", "p50", "p99")
+ENGINE_LATENCIES: Final = ("ttft", "tpot", "e2e", "normalized_latency")
+"""The latencies of the requests of an engine."""
+
+_OF_LATENCY: Final = (
+    *("mean", "ci", "p50", "p50_low", "p50_high", "p90", "p90_low", "p90_high"),
+    *("p99", "p99_low", "p99_high"),
 )
+_LATENCY_COLUMNS: Final = tuple(f"{name}_{figure}" for name in ENGINE_LATENCIES for figure in _OF_LATENCY)
+_THROUGHPUT: Final = ("request_throughput", "input_throughput", "output_throughput")
 
 FIELDS: Final[dict[ReportRow, tuple[str, ...]]] = {
     "run": (
@@ -47,6 +53,7 @@ FIELDS: Final[dict[ReportRow, tuple[str, ...]]] = {
     ),
     "engine": (
         *("requests", "steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage", "dummy_steps"),
+        *_THROUGHPUT,
         *_LATENCY_COLUMNS,
     ),
 }

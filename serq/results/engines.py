@@ -8,6 +8,7 @@ from math import inf, isnan, nan
 from typing import Final
 
 from serq.ir.figures import QUANTILES
+from serq.ir.figures import ENGINE_LATENCIES
 from serq.results import metrics
 from serq.results.statistics import (
     InMemory,
@@ -102,7 +103,7 @@ class EngineFigures:
         return total / self.span if self.span > 0 else nan
 
 
-METRICS: Final = ("ttft", "tpot", "e2e", "normalized_latency")
+METRICS: Final = ENGINE_LATENCIES
 """The latencies of an engine."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from serq.ir.expressions import ReportRead
-from serq.ir.figures import QUANTILES
+from serq.ir.figures import ENGINE_LATENCIES, QUANTILES
 from serq.results.engines import EngineFigures, engine_figures
 from serq.results.objectives import GoodputRow
 from serq.results.statistics import Summary, quantile
@@ -65,7 +65,7 @@ class Figures:
 def _of_engine(engine: EngineFigures, field: str) -> float:
     if field == "requests":
         return float(engine.requests)
-    metric, _, statistic = field.rpartition("_")
-    if metric in ("ttft", "tpot", "e2e"):
-        return float(getattr(getattr(engine, metric), statistic))
-    return float(getattr(engine.row, field))
+    for latency in ENGINE_LATENCIES:
+        if field.startswith(f"{latency}_"):
+            return float(getattr(getattr(engine, latency), field.removeprefix(f"{latency}_")))
+    return float(getattr(engine if field.endswith("throughput") else engine.row, field))

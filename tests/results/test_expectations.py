@@ -156,3 +156,25 @@ def test_same() -> None:
     assert same(inf, inf) and not same(inf, -inf) and not same(inf, 1.0, 5.0) and not same(nan, nan)
     assert same(0.0, 0.0) and not same(0.0, 1e-300) and same(0.0, 1e-300, 1e-9)
     assert not same(1.0, 2.0, nan)
+
+
+def test_every_figure_of_an_engine_can_be_expected() -> None:
+    """Two requests of 16 + 2 tokens side by side, a second a step, in a run of ten seconds."""
+    report = serq.run(
+        serq.compile(
+            source="""
+    stage g : vllm { num_gpu_blocks 99; max_model_len 64; cost 1; async_scheduling false; }
+    workload { arrive batch(2); }
+    session { request r on g (16, 2); }
+    expect requests(g) == 2;
+    expect request_throughput(g) == 0.2;
+    expect input_throughput(g) == 3.2;
+    expect output_throughput(g) == 0.4;
+    expect normalized_latency_mean(g) == 1;
+    expect ttft_p90(g) == 1;
+    expect e2e_p99(g) == 2;
+    run { horizon 10; }
+    """
+        )
+    )
+    assert [outcome.holds for outcome in report.answers.expectations] == [True] * 7
