@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from math import inf, isnan, nan
 from typing import Final
 
-from serq.ir.figures import QUANTILES
-from serq.ir.figures import ENGINE_LATENCIES
+from serq.ir.figures import ENGINE_LATENCIES, QUANTILES
 from serq.results import metrics
 from serq.results.statistics import (
     InMemory,
