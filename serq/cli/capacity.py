@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serq.cli.exits import FAILED
-from serq.cli.options import FILE, program_file, sets_option
+from serq.cli.options import jobs_option, program_file, run_settings, sets_option
 
 if TYPE_CHECKING:
     from serq.studies.capacity import Capacity
@@ -28,13 +28,9 @@ if TYPE_CHECKING:
 @click.option("--highest", type=float, help="No load above this is tried.")
 @click.option("--reps", type=click.IntRange(1), default=5, show_default=True, help="Seeds, each searched.")
 @click.option("--tolerance", type=float, default=0.01, show_default=True, help="Relative width at the end.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core (joblib).")
+@jobs_option
 @sets_option
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The first seed.")
-@click.option("--horizon", type=float, metavar="T", help="Model time at which runs end.")
-@click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin.")
-@click.option("--arrivals", type=int, metavar="N", help="Stop arrivals after N.")
-@click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace.")
+@run_settings
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object, nothing else.")
 def capacity(
     file: Path,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serq.cli.options import FILE, parse_sets, sets_option
+from serq.cli.options import FILE, jobs_option, parse_sets, run_settings, sets_option
 
 if TYPE_CHECKING:
     from serq.results.groups import By
@@ -38,12 +38,8 @@ if TYPE_CHECKING:
     help="What the requests named changed in.",
 )
 @click.option("--shown", type=click.IntRange(1), default=5, show_default=True, help="Requests to name.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core (joblib).")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The first seed.")
-@click.option("--horizon", type=float, metavar="T", help="Model time at which runs end.")
-@click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin.")
-@click.option("--arrivals", type=int, metavar="N", help="Stop arrivals after N.")
-@click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace on both sides.")
+@jobs_option
+@run_settings
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object, nothing else.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the differences (.svg, .png, .pdf).")
 def compare(

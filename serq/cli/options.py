@@ -55,6 +55,26 @@ _RUN_OPTIONS = (
 )
 
 
+_RUN_SETTINGS = (
+    click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The first seed."),
+    click.option("--horizon", type=float, metavar="T", help="Model time at which runs end."),
+    click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin."),
+    click.option("--arrivals", type=int, metavar="N", help="Stop arrivals after N."),
+    click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace."),
+)
+
+jobs_option = click.option(
+    "--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core (joblib)."
+)
+
+
+def run_settings(command: Any) -> Any:
+    """Give ``command`` the options that all runs of a study have."""
+    for option in reversed(_RUN_SETTINGS):
+        command = option(command)
+    return command
+
+
 def running(command: Any) -> Any:
     """Give ``command`` the options of a run, which it hands to `api.compile`."""
     for option in reversed(_RUN_OPTIONS):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serq.cli.exits import FAILED
-from serq.cli.options import FILE, program_file
+from serq.cli.options import FILE, jobs_option, program_file, run_settings
 
 if TYPE_CHECKING:
     from serq.studies.sweep import Watch
@@ -34,13 +34,9 @@ _SHOWN_FAILURES = 20
 @click.option("--design-seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of --random.")
 @click.option("--out", type=FILE, required=True, metavar="DIR", help="Keep every result here; resumes.")
 @click.option("--overwrite", is_flag=True, help="Drop what an earlier study left in DIR.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core (joblib).")
+@jobs_option
 @click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is here.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The first seed.")
-@click.option("--horizon", type=float, metavar="T", help="Model time at which runs end.")
-@click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin.")
-@click.option("--arrivals", type=int, metavar="N", help="Stop arrivals after N.")
-@click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace.")
+@run_settings
 @click.option("--show", "shown", multiple=True, metavar="FIGURE", help="Figures to print, such as ttft.p99.")
 def sweep(
     file: Path,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from serq.cli.exits import FAILED
-from serq.cli.options import FILE, program_file, sets_option
+from serq.cli.options import jobs_option, program_file, run_settings, sets_option
 from serq.errors import UsageError
 
 
@@ -21,13 +21,9 @@ from serq.errors import UsageError
 @click.option("--slo", "slos", multiple=True, metavar="OBJECTIVE", help="As in `slo`: 'ttft p99 < 2'.")
 @click.option("--reps", type=click.IntRange(1), default=3, show_default=True, help="Seeds, shared by all.")
 @click.option("--within", type=float, default=0.01, show_default=True, help="Share of goodput to give away.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one a core (joblib).")
+@jobs_option
 @sets_option
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The first seed.")
-@click.option("--horizon", type=float, metavar="T", help="Model time at which runs end.")
-@click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin.")
-@click.option("--arrivals", type=int, metavar="N", help="Stop arrivals after N.")
-@click.option("--trace", type=FILE, metavar="FILE", help="Replay this trace.")
+@run_settings
 def tune(
     file: Path,
     tried: tuple[str, ...],

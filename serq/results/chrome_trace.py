@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from serq.errors import DataError, UsageError
+from serq.results.tables import member_namer
 from serq.runtime.records import Records
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, RequestTable
 
@@ -27,9 +28,7 @@ def trace_events(records: Records) -> Iterator[Event]:
     if not records.engines:
         raise UsageError("the program has no `vllm` stage, so there is no timeline to write")
     for process, engine in enumerate(records.engines, 1):
-        members = sum(other.name == engine.name for other in records.engines)
-        name = engine.name if members == 1 else f"{engine.name}[{engine.member}]"
-        yield _named("process_name", process, name)
+        yield _named("process_name", process, member_namer(records.engines)(engine))
         yield _named("thread_name", process, "steps")
         yield from _steps(engine, process)
     for place in range(len(records.requests)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from serq.kernels.executor import Evidence
 from serq.results.answers import Answers
@@ -17,6 +17,9 @@ from serq.results.step_layouts import state_shares
 from serq.runtime.pricing import PriceLedger, PriceRow
 from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow, OptionValue
+
+if TYPE_CHECKING:
+    from serq.results.waiting_reasons import EngineWaiting
 
 _ENOUGH_SAMPLES: Final = 40
 """From this many samples on, an observation that was always 0 is worth a note (R-B-118)."""
@@ -322,7 +325,9 @@ def _figures(row: object, fields: Iterable[str]) -> list[str]:
     return [figure(getattr(row, field)) for field in fields]
 
 
-def member_namer(rows: Sequence[StageRow] | Sequence[PoolRow] | Sequence[EngineRow]) -> Callable[[Any], str]:
+def member_namer(
+    rows: Sequence[StageRow] | Sequence[PoolRow] | Sequence[EngineRow] | Sequence[EngineWaiting],
+) -> Callable[[Any], str]:
     """How to name a row: ``kv[1]`` in a family of several members, else the plain name."""
     families = {row.name for row in rows if row.member > 0}
     return lambda row: f"{row.name}[{row.member}]" if row.name in families else str(row.name)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import isnan
 
 from serq.results.objectives import ObjectiveRow
-from serq.results.tables import Table, figure
+from serq.results.tables import Table, figure, member_namer
 from serq.results.text import aligned
 from serq.results.waiting_reasons import EngineWaiting
 from serq.studies.capacity import Capacity, Probe, broken
@@ -69,8 +69,7 @@ def _missed(row: ObjectiveRow) -> str:
 
 
 def _waited(engine: EngineWaiting, probe: Probe) -> str:
-    members = sum(other.name == engine.name for other in probe.waiting)
-    engine_name = engine.name if members == 1 else f"{engine.name}[{engine.member}]"
+    engine_name = member_namer(probe.waiting)(engine)
     if not engine.waiting:
         return f"{engine_name}: nobody waited; the steps themselves take too long"
     shares = ((reason.value, share) for reason, share in engine.reasons.items() if share)

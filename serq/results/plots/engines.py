@@ -10,6 +10,7 @@ from serq.errors import UsageError
 from serq.results.plots.over_time import Slices, slices_of, spans
 from serq.results.plots.style import COLOURS, legend, new_figure, styled
 from serq.results.step_layouts import lay_out
+from serq.results.tables import member_namer
 from serq.runtime.records import Records
 from serq.runtime.request_records import EngineRow
 
@@ -56,17 +57,11 @@ def shown_engines(records: Records) -> list[EngineRow]:
     return engines[:_MOST_ENGINES]
 
 
-def engine_name(engine: EngineRow, records: Records) -> str:
-    """The name of an engine, with its index in a family."""
-    members = sum(other.name == engine.name for other in records.engines)
-    return engine.name if members == 1 else f"{engine.name}[{engine.member}]"
-
-
 def timelines(records: Records) -> list[EngineTimeline]:
     """One entry an engine; between two steps the state is that after forming the earlier one."""
     engines = shown_engines(records)
     slices = slices_of(engines)
-    return [_timeline(engine, engine_name(engine, records), slices) for engine in engines]
+    return [_timeline(engine, member_namer(records.engines)(engine), slices) for engine in engines]
 
 
 def _timeline(engine: EngineRow, name: str, slices: Slices) -> EngineTimeline:
@@ -105,7 +100,7 @@ def timeline(records: Records) -> Figure:
 def budget_uses(records: Records) -> list[BudgetUse]:
     """One entry an engine."""
     return [
-        BudgetUse(engine_name(engine, records), sorted(engine.table.tokens), _budget(engine))
+        BudgetUse(member_namer(records.engines)(engine), sorted(engine.table.tokens), _budget(engine))
         for engine in shown_engines(records)
     ]
 
@@ -153,7 +148,7 @@ def step_shares(records: Records) -> list[StepShares]:
             decodes = [a - b for a, b in zip(table.tokens, table.prefill_tokens, strict=True)]
             tokens = {"prefill": list(table.prefill_tokens), "decode": decodes}
         rates = {kind: slices.total(table.start, table.end, counts) for kind, counts in tokens.items()}
-        found.append(StepShares(engine_name(engine, records), slices.middles(), rates))
+        found.append(StepShares(member_namer(records.engines)(engine), slices.middles(), rates))
     return found
 
 

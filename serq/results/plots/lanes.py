@@ -8,9 +8,9 @@ from math import isnan, nan
 from typing import TYPE_CHECKING
 
 from serq.errors import UsageError
-from serq.results.plots.engines import engine_name
 from serq.results.plots.over_time import Slices
 from serq.results.plots.style import legend, new_figure, styled
+from serq.results.tables import member_namer
 from serq.runtime.records import Records
 from serq.runtime.request_records import EngineRow
 
@@ -39,7 +39,7 @@ def lane_timelines(records: Records) -> list[LaneTimeline]:
     slices = Slices(0.0, records.end)
     found = []
     for engine in records.engines:
-        name = engine_name(engine, records)
+        name = member_namer(records.engines)(engine)
         for lane in dict.fromkeys(engine.queue.lane):
             spans = _spans(engine, lane, records.end)
             if spans:

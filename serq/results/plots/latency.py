@@ -8,14 +8,14 @@ from math import ceil, isnan
 from typing import TYPE_CHECKING
 
 from serq.errors import UsageError
+from serq.results import metrics
 from serq.results.plots.style import new_figure, styled
 from serq.runtime.records import Records
-from serq.runtime.request_records import FINISH_REASONS, RequestTable
+from serq.runtime.request_records import RequestTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_RAN_TO_THEIR_END = frozenset(map(FINISH_REASONS.index, ("stop", "length", "repetition")))
 _MOST_PANELS = 3
 
 
@@ -33,11 +33,7 @@ def latency_distributions(records: Records) -> list[Distribution]:
     Raises UsageError where there is nothing to show.
     """
     table = records.requests
-    places = [
-        place
-        for place, reason in enumerate(table.finish_reason)
-        if reason in _RAN_TO_THEIR_END and table.finish[place] >= records.warmup
-    ]
+    places = metrics.served_places(table, records.warmup)
     found = _of_requests(table, places) if places else []
     if not found:
         observed = [(name, series.values) for name, series in records.series.items()]
@@ -48,15 +44,13 @@ def latency_distributions(records: Records) -> list[Distribution]:
 
 
 def _of_requests(table: RequestTable, places: Sequence[int]) -> list[Distribution]:
-    sent, first, last, generated = table.sent, table.first_token, table.last_token, table.generated
     columns = {
-        "time to first token": [first[i] - sent[i] for i in places],
-        "time per output token": [
-            (last[i] - first[i]) / (generated[i] - 1) for i in places if generated[i] > 1
-        ],
-        "end to end": [last[i] - sent[i] for i in places],
+        "time to first token": metrics.ttft,
+        "time per output token": metrics.tpot,
+        "end to end": metrics.e2e,
     }
-    return [Distribution(name, _sorted(values)) for name, values in columns.items() if values]
+    found = ((name, _sorted([metric(table, i) for i in places])) for name, metric in columns.items())
+    return [Distribution(name, values) for name, values in found if values]
 
 
 def _sorted(values: Sequence[float]) -> list[float]:
