@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from os.path import normpath
 from pathlib import Path
@@ -44,6 +44,8 @@ class Program:
     """The trace that a run reads: the one given to :func:`compile`, else the program's own (R-B-082)."""
     folder: Path = Path()
     """Where the files lie that its executors read, unless they are named by absolute paths."""
+    lets: Mapping[str, float] = field(default_factory=dict)
+    """The values of its `let`s, which `sets` can replace; none is left in an IR file."""
 
     def to_json(self) -> str:
         """The program as the text of an IR file. Its trace, if any, is named and not included."""
@@ -249,7 +251,9 @@ def _link(
     linked = link_program(source, sets=sets, settings=settings, loader=loader, slos=slos)
     _check_executors(linked.program, linked.executors)
     trace_file = _trace_file(linked.program, folder or Path())
-    return Program(linked.program, linked.source_map, linked.warnings, trace_file, folder or Path())
+    return Program(
+        linked.program, linked.source_map, linked.warnings, trace_file, folder or Path(), linked.lets
+    )
 
 
 def _decode(data: bytes, settings: Settings) -> Program:

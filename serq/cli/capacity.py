@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @program_file
-@click.option("--over", required=True, metavar="LET", help="The `let` that scales the load.")
+@click.option("--over", metavar="LET", help="The `let` that scales the load (without it: which there are).")
 @click.option("--slo", "slos", multiple=True, metavar="OBJECTIVE", help="As in `slo`: 'ttft p99 < 2'.")
 @click.option("--start", type=float, default=1.0, show_default=True, help="The first load tried.")
 @click.option("--lowest", type=float, help="No load below this is tried.")
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object, nothing else.")
 def capacity(
     file: Path,
-    over: str,
+    over: str | None,
     slos: tuple[str, ...],
     start: float,
     lowest: float | None,
@@ -51,10 +51,13 @@ def capacity(
     Exit code 1 where no load keeps them: the nearest is named.
     """
     from serq.studies.backend import Backend
-    from serq.studies.capacity import CapacityPlan
+    from serq.studies.capacity import CapacityPlan, nothing_to_vary
     from serq.studies.capacity import capacity as find_capacity
     from serq.studies.capacity_text import capacity_text
 
+    given = {name: value for name, value in settings.items() if value is not None}
+    if over is None:
+        raise nothing_to_vary(file, sets, given)
     plan = CapacityPlan(
         file,
         over,
@@ -65,7 +68,7 @@ def capacity(
         replications=reps,
         tolerance=tolerance,
         sets=sets,
-        settings={name: value for name, value in settings.items() if value is not None},
+        settings=given,
     )
     result = find_capacity(plan, backend=Backend(jobs))
     click.echo(json.dumps(_plain(result), allow_nan=False) if as_json else capacity_text(result))

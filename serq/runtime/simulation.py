@@ -334,7 +334,7 @@ class Simulation:
             stage.account(now)
         serving = self._deployment.serving
         engines = serving.rows(now)
-        found = [] if stopped else list(findings(world, stages))
+        found = [] if stopped else list(findings(world, stages, self._workload, self._warmup))
         return Records(
             horizon=self._horizon,
             end=now,

@@ -63,6 +63,8 @@ class Workload:
         self._schedule: Iterator[tuple[float, TracedSession]] = iter(())
         """Arrivals of `arrive trace` that are still to come, but for the next."""
         self._next_traced: TracedSession | None = None
+        self.exhausted = False
+        """Whether `arrive trace` has brought all that it can."""
         if trace is not None:
             if not trace.sessions:
                 raise DataError("the trace has no sessions")
@@ -155,6 +157,8 @@ class Workload:
         if following is not None:
             time, self._next_traced = following
             self._clock.at(time, self._traced_arrival)
+        else:
+            self.exhausted = True
 
     def _traced_arrival(self) -> None:
         self._arrive(replayed=self._next_traced)

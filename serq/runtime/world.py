@@ -305,6 +305,11 @@ class World:
 
     # --- figures ----------------------------------------------------------------------------------------
 
+    @property
+    def idle_since(self) -> float:
+        """Since when as many sessions live as now; warm-up begins anew."""
+        return self._live_since
+
     def _account_live(self) -> None:
         now = self.clock.now
         self._live_time += self.live * (now - self._live_since)

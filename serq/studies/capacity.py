@@ -136,6 +136,18 @@ def capacity(plan: CapacityPlan, *, backend: Backend | None = None) -> Capacity:
     return Capacity(plan, searches)
 
 
+def nothing_to_vary(file: Path, sets: Mapping[str, str], settings: Mapping[str, Any]) -> UsageError:
+    """The error of a search that does not say over what: it names the `let`s there are. Raises CompileError."""
+    lets = api.compile(file, sets=sets, **settings).lets
+    known = [f"`{name}` ({value:g})" for name, value in lets.items() if value > 0 and name not in sets]
+    if not known:
+        return UsageError(
+            f"{file} has no `let` above 0 that a search could vary: give its load a name, "
+            "`let rate = 8;` and `arrive poisson(rate)`, and ask with `--over rate`"
+        )
+    return UsageError(f"--over says which `let` scales the load: there are {', '.join(known)}")
+
+
 def _search(task: tuple[CapacityPlan, int]) -> Search:
     plan, seed = task
     probes: list[Probe] = []

@@ -28,9 +28,14 @@ def _answer(result: Capacity) -> str:
         )
     load, half_width = result.load
     assert load is not None
-    width = "" if half_width is None else f" ± {half_width:.2g}"
-    seeds = f"{len(result.searches)} seeds" if len(result.searches) > 1 else "1 seed"
-    words = f"highest `{over}` that keeps every objective: {figure(load)}{width} ({seeds}, 95 %)"
+    found = f"highest `{over}` that keeps every objective: {figure(load)}"
+    seeds = len(result.searches)
+    if half_width is None:
+        words = f"{found} (1 seed)"
+    elif len({search.bounds.holds for search in result.searches}) == 1:
+        words = f"{found} (the same with each of {seeds} seeds)"
+    else:
+        words = f"{found} ± {half_width:.2g} ({seeds} seeds, 95 %)"
     return words if result.bounded else f"{words}; not every seed broke within the loads tried"
 
 

@@ -30,7 +30,7 @@ def compare_text(result: Comparison) -> str:
     for section, heading in _SECTIONS.items():
         rows = [one for one in differences if one.name.section == section]
         if rows:
-            lines += ["", *aligned(_figure_table(heading, rows))]
+            lines += ["", *aligned(_figure_table(heading, rows, result.exact))]
     for side, name in result.one_sided:
         lines += ["", f"note: only {side} has {name.section} {name.row} {name.column}"]
     lines += ["", *_drivers(result)]
@@ -44,13 +44,15 @@ def _heading(result: Comparison, differences: Sequence[Difference]) -> Iterator[
     yield f"B against A, {seeds} seed{'s' if seeds > 1 else ''}, of {len(differences)} figures: {words}"
     for side, name in zip("AB", result.plan.names, strict=True):
         yield f"{side}: {name}"
-    if seeds < 2:
+    if result.exact:
+        yield f"all {seeds} seeds give the same on each side: the differences are exact, none is by chance"
+    elif seeds < 2:
         yield "one seed says nothing of chance: --reps 2 or more give intervals and verdicts"
     else:
         yield "each verdict is at 95 % by itself: of 20 figures that are alike, one looks different"
 
 
-def _figure_table(heading: str, rows: Sequence[Difference]) -> Table:
+def _figure_table(heading: str, rows: Sequence[Difference], exact: bool) -> Table:
     cells = []
     for row in rows:
         a, b = row.means
@@ -61,7 +63,7 @@ def _figure_table(heading: str, rows: Sequence[Difference]) -> Table:
                 figure(a),
                 figure(b),
                 _optional(change),
-                _optional(half_width),
+                "exact" if exact else _optional(half_width),
                 relative(row),
                 row.verdict.value,
             )
@@ -111,7 +113,7 @@ def _group_table(result: Comparison) -> Table:
         (
             group.name,
             str(group.count),
-            *(_with_width(group.changes[metric]) for metric in metrics),
+            *(_with_width(group.changes[metric], result.exact) for metric in metrics),
             *((percentage(abs(group.total[result.metric]), whole),) if of_requests else ()),
         )
         for group in groups
@@ -124,11 +126,11 @@ def _group_table(result: Comparison) -> Table:
     return Table(("driven by", "samples", *changes), tuple(rows))
 
 
-def _with_width(change: Interval) -> str:
+def _with_width(change: Interval, exact: bool) -> str:
     mean, half_width = change
     if mean is None:
         return "-"
-    return figure(mean) if half_width is None else f"{figure(mean)} ± {half_width:.2g}"
+    return figure(mean) if half_width is None or exact else f"{figure(mean)} ± {half_width:.2g}"
 
 
 def _moved_table(heading: str, moved: Sequence[Moved], samples: bool) -> Table:
@@ -150,6 +152,7 @@ def changes(result: Comparison) -> list[Change]:
     out = []
     for one in result.differences:
         difference, half_width = (nan if value is None else value for value in one.interval)
+        half_width = nan if result.exact else half_width
         name = f"{one.name.row} {one.name.column}"
         out.append(Change(name, one.means[0], difference, half_width, one.verdict.value))
     return out
@@ -163,7 +166,8 @@ def compare_data(result: Comparison) -> dict[str, Any]:
         "a": a,
         "b": b,
         "seeds": [pair.seed for pair in result.pairs],
-        "figures": [_figure_data(one) for one in result.differences],
+        "exact": result.exact,
+        "figures": [_figure_data(one, result.exact) for one in result.differences],
         "one_sided": [{"side": side, **name._asdict()} for side, name in result.one_sided],
         "matched": {
             name: sum(getattr(one, name) for one in matched)
@@ -175,7 +179,11 @@ def compare_data(result: Comparison) -> dict[str, Any]:
                 "name": group.name,
                 "count": group.count,
                 "changes": {
-                    metric: {"mean": change.mean, "ci95": change.half_width, "total": group.total[metric]}
+                    metric: {
+                        "mean": change.mean,
+                        "ci95": _width(change, result.exact),
+                        "total": group.total[metric],
+                    }
                     for metric, change in group.changes.items()
                 },
             }
@@ -187,16 +195,19 @@ def compare_data(result: Comparison) -> dict[str, Any]:
     }
 
 
-def _figure_data(one: Difference) -> dict[str, Any]:
+def _width(change: Interval, exact: bool) -> float | None:
+    return None if exact else change.half_width
+
+
+def _figure_data(one: Difference, exact: bool) -> dict[str, Any]:
     a, b = one.means
-    change, half_width = one.interval
     return {
         **one.name._asdict(),
         "better": one.better or None,
         "a": _finite(a),
         "b": _finite(b),
-        "difference": change,
-        "ci95": half_width,
+        "difference": one.interval.mean,
+        "ci95": _width(one.interval, exact),
         "verdict": one.verdict.value,
         "values_a": [_finite(value) for value in one.a],
         "values_b": [_finite(value) for value in one.b],

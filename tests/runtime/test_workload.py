@@ -94,3 +94,24 @@ def test_samples_carry_a_whole_turn_whatever_the_program_makes_of_it() -> None:
     source = f"workload {{ arrive batch(1); }} session {{ {session} }} run {{ horizon 1; }}"
     series = simulate(serq.compile(source=source).ir).series["x"]
     assert (series.values, series.turns) == ([2.9, -1.0], [2.0, 0.0])
+
+
+def tail_warning(horizon: float, *, warmup: float = 0.0, arrive: str = "trace (1)") -> list[str]:
+    """The sessions arrive at 0, 2 and 4; the last to end is the one of 4, whose turn ends it at once."""
+    text = REPLAY.format(arrive=arrive, order="ordered", run=f"warmup {warmup};")
+    program = serq.compile(source=text, horizon=horizon)
+    warnings = simulate(program.ir, trace=trace([4.0, 0.0, 2.0])).warnings
+    return [warning.message for warning in warnings if warning.code == "idle-tail"]
+
+
+def test_an_idle_tail_behind_a_trace_is_named() -> None:
+    """The session of 4 has two turns with 2 s between them: it ends at 6."""
+    assert tail_warning(6.5) == []  # 0.5 of 6.5 are 7.7 %
+    (message,) = tail_warning(8.0)
+    assert message.startswith("the trace ended and its last session with it at 6: the last 25.0 % of the time")
+    (message,) = tail_warning(8.0, warmup=4.0)
+    assert "at 6: the last 50.0 %" in message
+    (message,) = tail_warning(10.0, warmup=8.0)
+    assert "at 8: the last 100.0 %" in message
+    assert tail_warning(5.0) == []  # it lives
+    assert tail_warning(50.0, arrive="batch(3)") == []  # no trace to follow

@@ -47,6 +47,7 @@ def test_the_load_at_which_the_limit_is_reached(alone):
     assert result.load.half_width == pytest.approx(0.0, abs=1e-12)
     text = capacity_text(result)
     assert text.startswith("highest `rate` that keeps every objective: 4.99")
+    assert text.splitlines()[0].endswith("(the same with each of 2 seeds)")
     assert "ttft p99 < 0.5: measured 0.5" in text and "nobody waited" in text
 
 
@@ -106,3 +107,14 @@ def test_the_command(alone):
     assert unreachable.exit_code == 1 and unreachable.stdout.startswith("no `rate`")
     wrong = CliRunner().invoke(main, [*words, "--slo", "ttft p99 < 2; let x = 1"])
     assert wrong.exit_code == 1 and "an objective is one `slo`" in wrong.stderr
+
+
+def test_without_over_the_lets_are_named(tmp_path):
+    file = tmp_path / "p.sq"
+    file.write_text("let off = 0;\nlet load = 2;\n" + ALONE)
+    result = CliRunner().invoke(main, ["capacity", str(file), "--set", "load=3"])
+    assert result.exit_code == 2
+    assert result.stderr == "error: --over says which `let` scales the load: there are `rate` (1)\n"
+    file.write_text(ALONE.replace("let rate = 1;", "").replace("rate", "1"))
+    result = CliRunner().invoke(main, ["capacity", str(file)])
+    assert result.exit_code == 2 and "has no `let` above 0 that a search could vary" in result.stderr

@@ -1,7 +1,7 @@
 """Comparisons whose differences follow by hand, from queueing theory, or are nothing."""
 
 import json
-from math import comb
+from math import comb, isnan
 
 import pytest
 from click.testing import CliRunner
@@ -209,3 +209,25 @@ def test_plain_data_and_picture_say_the_same(engine):
     assert [change.difference for change in changes(result)] == [
         row["difference"] for row in data["figures"] if row["difference"] is not None
     ]
+
+
+def test_what_draws_nothing_is_exact_and_has_no_interval(engine):
+    """A prefill and two decodes of 1 s, twice: E2E 3 and 6, with steps of 2 s twice that. No draw anywhere."""
+    result = compare(ComparePlan(engine, sets_b={"step": "2"}, replications=3), backend=ONE)
+    assert result.exact
+    text = compare_text(result)
+    assert "all 3 seeds give the same on each side: the differences are exact" in text
+    assert "at 95 % by itself" not in text and "± 0" not in text
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("e2e mean")]
+    assert row == ["e2e", "mean", "4.5", "9", "4.5", "exact", "+100.0", "%", "worse"]
+    data = compare_data(result)
+    assert data["exact"] is True and {figure["ci95"] for figure in data["figures"]} == {None}
+    assert all(change["ci95"] is None for group in data["groups"] for change in group["changes"].values())
+    assert all(isnan(change.half_width) for change in changes(result))
+
+
+def test_programs_that_draw_are_not_exact(queue):
+    drawn = compare(ComparePlan(queue, sets_b={"load": "0.6"}, replications=2), backend=ONE)
+    one_seed = compare(ComparePlan(queue, sets_b={"load": "0.6"}, replications=1), backend=ONE)
+    assert not drawn.exact and not one_seed.exact
+    assert "each verdict is at 95 % by itself" in compare_text(drawn)

@@ -39,6 +39,8 @@ class Linked:
     warnings: tuple[Diagnostic, ...] = ()
     executors: Mapping[str, Place] = field(default_factory=dict)
     """Where the executors are declared, by name."""
+    lets: Mapping[str, float] = field(default_factory=dict)
+    """The values of the `let`s of the program and of the files that it uses, in their order."""
 
 
 def link_program(
@@ -80,7 +82,8 @@ def link_program(
     expected = tuple(origin.place for origin in asked if origin is not None)
     places = SourceMap(source, context.statement_places(), expected)
     executors = {e.name: found.place for e in program.executors if (found := context.origin(e, ""))}
-    return Linked(program, places, tuple(_in_order(context.warnings)), executors)
+    lets = {name: context.constants[name] for name in context.lets}
+    return Linked(program, places, tuple(_in_order(context.warnings)), executors, lets)
 
 
 def _link(context: Context, items: list[ast.Item], sets: Mapping[str, str | float]) -> ir.Program:

@@ -9,12 +9,12 @@ from math import isnan, nan
 
 from serq.errors import UsageError
 from serq.results.explanation.split import Part, Preemption, Splitter, Stay
-from serq.results.explanation.thrash import OFTEN
 from serq.results.metrics import REQUEST_METRICS
 from serq.results.statistics import quantile
 from serq.results.tables import member_namer
 from serq.runtime.records import Records
 from serq.runtime.request_records import FINISH_REASONS, RequestTable
+from serq.runtime.serving.thrash import OFTEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,13 @@
-"""Engines that thrash: they compute again much of what they had, because more run than the memory holds."""
+"""Engines that thrash since warm-up, from what a run recorded."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
 
 from serq.results.tables import member_namer
 from serq.runtime.records import Records
-
-OFTEN: Final = 5
-"""Preemptions of one request from which on it thrashes; real engines were seen with 4 (inference-sim#963)."""
-_MUCH: Final = 0.1
-"""The share of lost tokens from which on an engine thrashes: where recomputation is felt (vllm#54644)."""
+from serq.runtime.serving.thrash import thrash_sentence
 
 
 def thrashing(records: Records) -> Iterator[str]:
@@ -21,19 +16,8 @@ def thrashing(records: Records) -> Iterator[str]:
     for engine in records.engines:
         victims = engine.victims
         since = [place for place, time in enumerate(victims.time) if time >= records.warmup]
-        if not since or not engine.tokens:
-            continue
         lost = sum(victims.lost_tokens[place] for place in since)
-        share = lost / engine.tokens
         times = Counter(victims.request[place] for place in since)
-        worst, most = min(times.items(), key=lambda entry: (-entry[1], entry[0]))
-        if share >= _MUCH or most >= OFTEN:
-            yield (
-                f"`{name(engine)}` thrashes: {_count(len(since), 'preemption')} lost {lost} computed tokens, "
-                f"{100 * share:.1f} % of all that it computed; "
-                f"request {worst} gave way {_count(most, 'time')}"
-            )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+        sentence = thrash_sentence(name(engine), engine.tokens, lost, times)
+        if sentence is not None:
+            yield sentence

@@ -224,6 +224,12 @@ class EngineLog:
         self._taken_tokens = 0
         self._prompt_tokens = self._cached_tokens = 0
         self._preemptions = 0
+        self.queue.reset()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens computed since warm-up."""
+        return self._taken_tokens + self._tokens_of(len(self.steps))
 
     def row(self, options: tuple[Option, ...], now: float, here: Iterable[Request] = ()) -> EngineRow:
         """The figures since warm-up; requests that are ``here`` may be waiting."""
@@ -234,7 +240,7 @@ class EngineLog:
             member=self.member,
             options=options,
             steps=self.steps.count - self._first_step,
-            tokens=self._taken_tokens + self._tokens_of(len(self.steps)),
+            tokens=self.tokens,
             preemptions=self._preemptions,
             prefix_hit_rate=self._cached_tokens / self._prompt_tokens if self._prompt_tokens else nan,
             mean_kv_usage=self._block_time / block_span if block_span > 0.0 else nan,

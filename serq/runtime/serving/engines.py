@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from serq.errors import RunError
 from serq.runtime.request_records import EngineRow, RequestTable
 from serq.runtime.serving.starvation import InMemoryWaits, starvation_warning
+from serq.runtime.serving.thrash import thrash_warning
 from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.source import Diagnostic
 
@@ -63,6 +64,18 @@ class Engines:
         return (
             self._notes
             + starvation
+            + [
+                warning
+                for engine in self.engines
+                if not engine.is_stalled
+                for warning in thrash_warning(
+                    f"{engine!r}",
+                    engine.name,
+                    engine.log.tokens,
+                    engine.log.queue.lost_tokens,
+                    engine.log.queue.gave_way,
+                )
+            ]
             + [
                 Diagnostic(
                     "engine-stalled",

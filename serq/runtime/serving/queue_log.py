@@ -35,6 +35,15 @@ class QueueLog(SchedulerObserver):
         self.preemptions = PreemptionTable()
         self.formed = 0
         self._open: dict[int, OpenPreemption] = {}
+        self.lost_tokens = 0
+        """Computed tokens that preemptions since warm-up cost."""
+        self.gave_way: dict[int, int] = {}
+        """Request -> how often it was preempted since warm-up."""
+
+    def reset(self) -> None:
+        """Forget what warm-up measured (R-B-091); the tables keep it."""
+        self.lost_tokens = 0
+        self.gave_way.clear()
 
     def left_queue(self, request: Request, outcome: Outcome, now: Time) -> None:
         """``request`` waited in its lane until now."""
@@ -48,6 +57,8 @@ class QueueLog(SchedulerObserver):
         """``request`` lost what was computed of it, because ``needed_by`` needed blocks."""
         row = row_of(request)
         self.over(row, nan)
+        self.lost_tokens += lost_tokens
+        self.gave_way[row] = self.gave_way.get(row, 0) + 1
         by = _NOBODY if needed_by is None else row_of(needed_by)
         self._open[row] = OpenPreemption(now, self.formed, row, lost_tokens, by)
 
