@@ -10,8 +10,8 @@ from serq.runtime.engine import Engine
 from serq.runtime.pool import Pool
 from serq.runtime.session import Session
 from serq.runtime.stage import Stage
-from serq.runtime.world import World
 from serq.runtime.workload import Workload
+from serq.runtime.world import World
 from serq.source import Diagnostic
 
 _LONG_TAIL: Final = 0.1
@@ -44,11 +44,11 @@ def _idle_tail(arrivals: int, since: float, end: float, warmup: float) -> Iterat
     if share >= _LONG_TAIL:
         yield Diagnostic(
             "idle-tail",
-            f"the trace ended and its last session with it at {since:.6g}: the last {100 * share:.1f} % of the "
-            "time are idle, and rates and averages over time count them",
+            f"the trace ended and its last session with it at {since:.6g}: the last {100 * share:.1f} % of "
+            "the time are idle, and rates and averages over time count them",
             owner="run",
             severity="warning",
-            help=f"end the run there (`--horizon {since:.6g}`), or with its sessions (`--arrivals {arrivals}`)",
+            help=f"end the run there: `--horizon {since:.6g}`, or with its sessions: `--arrivals {arrivals}`",
         )
 
 

@@ -137,7 +137,7 @@ def capacity(plan: CapacityPlan, *, backend: Backend | None = None) -> Capacity:
 
 
 def nothing_to_vary(file: Path, sets: Mapping[str, str], settings: Mapping[str, Any]) -> UsageError:
-    """The error of a search that does not say over what: it names the `let`s there are. Raises CompileError."""
+    """The error of a search that does not say over what: it names the `let`s. Raises CompileError."""
     lets = api.compile(file, sets=sets, **settings).lets
     known = [f"`{name}` ({value:g})" for name, value in lets.items() if value > 0 and name not in sets]
     if not known:

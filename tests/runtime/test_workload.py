@@ -108,7 +108,7 @@ def test_an_idle_tail_behind_a_trace_is_named() -> None:
     """The session of 4 has two turns with 2 s between them: it ends at 6."""
     assert tail_warning(6.5) == []  # 0.5 of 6.5 are 7.7 %
     (message,) = tail_warning(8.0)
-    assert message.startswith("the trace ended and its last session with it at 6: the last 25.0 % of the time")
+    assert message.startswith("the trace ended and its last session with it at 6: the last 25.0 % of")
     (message,) = tail_warning(8.0, warmup=4.0)
     assert "at 6: the last 50.0 %" in message
     (message,) = tail_warning(10.0, warmup=8.0)

@@ -212,7 +212,7 @@ def test_plain_data_and_picture_say_the_same(engine):
 
 
 def test_what_draws_nothing_is_exact_and_has_no_interval(engine):
-    """A prefill and two decodes of 1 s, twice: E2E 3 and 6, with steps of 2 s twice that. No draw anywhere."""
+    """A prefill and two decodes of 1 s, twice: E2E 3 and 6, with steps of 2 s twice that."""
     result = compare(ComparePlan(engine, sets_b={"step": "2"}, replications=3), backend=ONE)
     assert result.exact
     text = compare_text(result)

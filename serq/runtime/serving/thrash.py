@@ -30,7 +30,9 @@ def thrash_sentence(name: str, tokens: int, lost: int, times: Mapping[int, int])
     )
 
 
-def thrash_warning(name: str, stage: str, tokens: int, lost: int, times: Mapping[int, int]) -> list[Diagnostic]:
+def thrash_warning(
+    name: str, stage: str, tokens: int, lost: int, times: Mapping[int, int]
+) -> list[Diagnostic]:
     """The warning about an engine that thrashes since warm-up, if it does."""
     sentence = thrash_sentence(name, tokens, lost, times)
     if sentence is None:
