@@ -108,6 +108,17 @@ DEFINITIONS: Final = (
         "recording order; infinite below 40 samples (R-B-115).",
         "the table `observation`",
     ),
+    Definition(
+        "mser5", "samples", "argmin over d <= k/2 of sum((Y - mean(Y))^2) / (k - d)^2, times 5",
+        "Where the warm-up should end, by MSER-5 (White 1997; Franklin and White 2008): Y are the means "
+        "of 5 samples each without the first d, k how many there are in all. Asked of what the first "
+        "`slo` limits, else of time to first token, else of the first observation, from the declared "
+        "warm-up on. The report suggests a longer warm-up where it changes the mean by more than the "
+        "half-width of its interval, and says that the series does not settle where the minimum lies "
+        "in the second half (at least 5 means are kept) and the means of both halves are farther apart "
+        "than their intervals together.",
+        "a note below the tables; `report.settling`",
+    ),
 )  # fmt: skip
 """In the order in which the documentation shows them."""
 

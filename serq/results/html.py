@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from html import escape
 
-from serq.results.answers import Answers
-from serq.results.groups import RequestGroup
-from serq.results.statistics import Summary
-from serq.results.tables import Table, notes, report_tables
-from serq.results.text import headline
-from serq.runtime.records import Records
-from serq.source import Diagnostic
+from serq.results.contents import Contents
+from serq.results.tables import Table
 
 
-def as_html(
-    records: Records,
-    summaries: Mapping[str, Summary],
-    warnings: Sequence[Diagnostic],
-    answers: Answers,
-    classes: Sequence[RequestGroup],
-) -> str:
+def as_html(contents: Contents) -> str:
     """The same tables, notes, warnings and outcomes as the text form."""
-    return "<div>" + "".join(_parts(records, summaries, warnings, answers, classes)) + "</div>"
+    return "<div>" + "".join(_parts(contents)) + "</div>"
 
 
-def _parts(
-    records: Records,
-    summaries: Mapping[str, Summary],
-    warnings: Sequence[Diagnostic],
-    answers: Answers,
-    classes: Sequence[RequestGroup],
-) -> Iterator[str]:
-    yield f"<p>{escape(headline(records))}</p>"
-    for table in report_tables(records, summaries, answers, classes):
+def _parts(contents: Contents) -> Iterator[str]:
+    yield f"<p>{escape(contents.headline)}</p>"
+    for table in contents.tables:
         yield table_html(table)
-    remarks = [escape(f"note: {note}") for note in notes(summaries, records.pools)]
-    remarks += [f"<pre>{escape(warning.render())}</pre>" for warning in warnings]
-    remarks += [f"<pre>{escape(remark)}</pre>" for remark in answers.remarks()]
-    if records.stopped is not None:
-        remarks.append(f"<strong>{escape(f'stopped: {records.stopped}')}</strong>")
+    remarks = [escape(f"note: {note}") for note in contents.notes]
+    remarks += [f"<pre>{escape(warning.render())}</pre>" for warning in contents.warnings]
+    remarks += [f"<pre>{escape(remark)}</pre>" for remark in contents.outcomes]
+    if contents.stopped is not None:
+        remarks.append(f"<strong>{escape(f'stopped: {contents.stopped}')}</strong>")
     if remarks:
         yield "<ul>" + "".join(f"<li>{remark}</li>" for remark in remarks) + "</ul>"
 

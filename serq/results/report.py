@@ -13,10 +13,13 @@ from serq.errors import UsageError
 from serq.ir import nodes
 from serq.results import dump, frames, html, json_form, tables, text
 from serq.results.answers import Answers, answer
+from serq.results.contents import Contents
 from serq.results.engines import engine_figures
 from serq.results.groups import BY, By, RequestGroup, group_name, request_groups
-from serq.results.statistics import Summary, summarize
+from serq.results.settling import MainSeries, Settling, main_name, requests_series, settling
+from serq.results.statistics import InMemory, Summary, summarize
 from serq.results.step_listing import step_tables
+from serq.results.tables import notes
 from serq.runtime.records import Records
 from serq.source import Diagnostic, SourceMap
 
@@ -204,11 +207,46 @@ class Report:
             raise UsageError(f"no picture `{name}`; there are " + ", ".join(f"`{n}`" for n in FIGURES))
         return FIGURES[name](self.records)
 
+    @cached_property
+    def settling(self) -> Settling | None:
+        """What is wrong with the warm-up by MSER-5 on the main observation; None: nothing, or it was stopped.
+
+        The main observation is what the first `slo` limits, else time to first token, else the first
+        observation (docs/metrics.md).
+        """
+        name = main_name(self._program, self.observations, bool(self.records.engines))
+        if name is None or self.stopped is not None:
+            return None
+        return settling(self._main_series(name))
+
+    def _main_series(self, name: str) -> MainSeries:
+        """The samples of an observation or, where there is none of that name, of a latency of requests."""
+        series = self.records.series.get(name)
+        if series is not None:
+            return MainSeries(name, InMemory(series.values), series.times.__getitem__)
+        values, times = requests_series(self.records, name)
+        return MainSeries(name, InMemory(values), times.__getitem__)
+
+    @property
+    def contents(self) -> Contents:
+        """What the report shows, in its order."""
+        told = notes(self.observations, self.records.pools)
+        if self.settling is not None:
+            told.append(self.settling.note())
+        return Contents(
+            headline=text.headline(self.records),
+            tables=tables.report_tables(self.records, self.observations, self.answers, self.classes),
+            notes=told,
+            warnings=self.warnings,
+            outcomes=self.answers.remarks(),
+            stopped=self.stopped,
+        )
+
     def __repr__(self) -> str:
-        return text.as_text(self.records, self.observations, self.warnings, self.answers, self.classes)
+        return text.as_text(self.contents)
 
     def _repr_html_(self) -> str:
-        return html.as_html(self.records, self.observations, self.warnings, self.answers, self.classes)
+        return html.as_html(self.contents)
 
     def _unknown(self, name: str) -> str:
         known = list(self.records.series)

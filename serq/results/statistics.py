@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, fsum, inf, isnan, nan, sqrt
+from math import ceil, floor, fsum, inf, isfinite, isnan, nan, sqrt
 from typing import Final, Protocol
 
 BATCHES: Final = 20
 STUDENT_T: Final = 2.093
 """The 97.5 % quantile of Student's t with 19 degrees of freedom, for a two-sided 95 % interval."""
+
+
+MEDIAN: Final = (1, 2)
+P99: Final = (99, 100)
 
 
 class Samples(Protocol):
@@ -28,7 +32,7 @@ class OrderedSamples(Samples, Protocol):
     def at_ranks(self, ranks: Sequence[int]) -> list[float]:
         """Those at ``ranks``, from 0, if all were sorted, NaN last."""
 
-    def part(self, start: int, stop: int) -> Samples:
+    def part(self, start: int, stop: int) -> OrderedSamples:
         """Those from number ``start`` to before ``stop``, in recording order."""
 
 
@@ -45,6 +49,12 @@ class Summary:
     p99: float
     smallest: float
     largest: float
+    p50: float = nan
+    p50_low: float = nan
+    p50_high: float = nan
+    p99_low: float = nan
+    p99_high: float = nan
+    """95 % intervals of the quantiles, as :func:`quantile_interval` has them; NaN: that side is open."""
 
 
 @dataclass(slots=True)
@@ -68,9 +78,9 @@ class InMemory:
             ordered = self._ordered = numbers + [nan] * (len(self.values) - len(numbers))
         return [ordered[rank] for rank in ranks]
 
-    def part(self, start: int, stop: int) -> Samples:
+    def part(self, start: int, stop: int) -> InMemory:
         """Those from number ``start`` to before ``stop``, in recording order."""
-        return self.values[start:stop]
+        return InMemory(self.values[start:stop])
 
 
 def summarize(values: Sequence[float]) -> Summary:
@@ -83,7 +93,10 @@ def summarize_samples(values: OrderedSamples) -> Summary:
     count = len(values)
     if not count:
         return Summary(0, nan, inf, nan, nan, nan, nan)
-    p99, smallest, largest = values.at_ranks([rank((99, 100), count), 0, count - 1])
+    ranks = [rank(MEDIAN, count), rank(P99, count), 0, count - 1]
+    p50, p99, smallest, largest = values.at_ranks(ranks)
+    p50_low, p50_high = quantile_interval(values, MEDIAN, p50)
+    p99_low, p99_high = quantile_interval(values, P99, p99)
     return Summary(
         count=count,
         mean=mean(values),
@@ -92,6 +105,11 @@ def summarize_samples(values: OrderedSamples) -> Summary:
         p99=p99,
         smallest=smallest,
         largest=largest,
+        p50=p50,
+        p50_low=p50_low,
+        p50_high=p50_high,
+        p99_low=p99_low,
+        p99_high=p99_high,
     )
 
 
@@ -163,6 +181,60 @@ def _independent(within: Iterable[bool], count: int) -> float:
     means = [part / size for part in sums]
     independent = share * (1 - share) / size
     return count / max(1.0, _variance(means, mean(means)) / independent)
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """What MSER-5 says of a series: so many samples of its beginning belong to the warm-up.
+
+    ``settled`` is false where that would be more than half of them: the series is too short to tell, or it
+    has no steady state. ``samples`` is then where its steadiest part begins.
+    """
+
+    samples: int
+    settled: bool
+
+
+MSER_BATCH: Final = 5
+_FEWEST_BATCHES: Final = 10
+_LAST_BATCHES: Final = 5
+"""Batches that are never left alone: a few means that happen to be alike look steadier than any series."""
+
+
+def mser5(values: Samples) -> Truncation | None:
+    """Where to cut off the beginning of a series, by MSER-5; None below 50 samples, or if one is not finite.
+
+    The marginal standard error rule of White (Simulation 69, 1997) for means of batches of 5 (White,
+    Cobb and Spratt, 2000; Franklin and White, 2008): of k batch means drop the first d so that
+    ``sum((Y - mean(Y)) ** 2) / (k - d) ** 2`` over the others is smallest, the smallest d where several
+    are. At least 5 batches stay, and a d beyond k / 2 is no answer (Hoad, Robinson and Davies, 2010).
+    """
+    batches = _batch_means(values, MSER_BATCH)
+    count = len(batches)
+    if count < _FEWEST_BATCHES or not all(map(isfinite, batches)):
+        return None
+    best, where = inf, 0
+    centre = squares = 0.0
+    for place in range(count - 1, -1, -1):  # the mean and the squares of those from `place` on (Welford)
+        kept = count - place
+        deviation = batches[place] - centre
+        centre += deviation / kept
+        squares += deviation * (batches[place] - centre)
+        if kept >= _LAST_BATCHES and squares / (kept * kept) <= best:
+            best, where = squares / (kept * kept), place
+    return Truncation(where * MSER_BATCH, where <= count // 2)
+
+
+def _batch_means(values: Samples, size: int) -> list[float]:
+    """Means of ``size`` samples each; those that fill no batch are left out."""
+    means: list[float] = []
+    batch: list[float] = []
+    for value in values:
+        batch.append(value)
+        if len(batch) == size:
+            means.append(_total(batch) / size)
+            batch.clear()
+    return means
 
 
 def mean(values: Samples) -> float:

@@ -71,10 +71,23 @@ def report_tables(
 
 
 def observation_table(summaries: Mapping[str, Summary]) -> Table:
-    """One row an observation."""
-    fields = ("count", "mean", "ci", "cv2", "p99", "smallest", "largest")
-    headings = ("observation", "count", "mean", "± 95 %", "cv2", "p99", "smallest", "largest")
-    return Table(headings, tuple((name, *_figures(row, fields)) for name, row in summaries.items()))
+    """One row an observation: mean and quantiles with their 95 % intervals, and the extremes."""
+    headings = (
+        *("observation", "count", "mean", "± 95 %", "cv2"),
+        *("p50", "95 %", "p99", "95 %", "smallest", "largest"),
+    )
+    rows = (
+        (
+            name,
+            *_figures(row, ("count", "mean", "ci", "cv2", "p50")),
+            _between(row.p50_low, row.p50_high),
+            figure(row.p99),
+            _between(row.p99_low, row.p99_high),
+            *_figures(row, ("smallest", "largest")),
+        )
+        for name, row in summaries.items()
+    )
+    return Table(headings, tuple(rows))
 
 
 _CONNECTOR_COLUMNS: Final = {

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 
-from serq.results.answers import Answers
-from serq.results.groups import RequestGroup
-from serq.results.statistics import Summary
-from serq.results.tables import Table, figure, notes, report_tables
+from serq.results.contents import Contents
+from serq.results.tables import Table, figure
 from serq.runtime.records import Records
-from serq.source import Diagnostic
 
 
 def headline(records: Records) -> str:
@@ -23,15 +20,9 @@ def headline(records: Records) -> str:
     )
 
 
-def as_text(
-    records: Records,
-    summaries: Mapping[str, Summary],
-    warnings: Sequence[Diagnostic],
-    answers: Answers,
-    classes: Sequence[RequestGroup],
-) -> str:
+def as_text(contents: Contents) -> str:
     """The whole report: headline, tables, notes, warnings, outcomes of expectations."""
-    return "\n".join(_lines(records, summaries, warnings, answers, classes))
+    return "\n".join(_lines(contents))
 
 
 def tables_text(tables: Iterable[Table]) -> str:
@@ -39,22 +30,16 @@ def tables_text(tables: Iterable[Table]) -> str:
     return "\n\n".join("\n".join(aligned(table)) for table in tables)
 
 
-def _lines(
-    records: Records,
-    summaries: Mapping[str, Summary],
-    warnings: Sequence[Diagnostic],
-    answers: Answers,
-    classes: Sequence[RequestGroup],
-) -> Iterator[str]:
-    yield headline(records)
-    for table in report_tables(records, summaries, answers, classes):
+def _lines(contents: Contents) -> Iterator[str]:
+    yield contents.headline
+    for table in contents.tables:
         yield ""
         yield from aligned(table)
-    remarks = [f"note: {note}" for note in notes(summaries, records.pools)]
-    remarks += [warning.render() for warning in warnings]
-    remarks += answers.remarks()
-    if records.stopped is not None:
-        remarks.append(f"stopped: {records.stopped}")
+    remarks = [f"note: {note}" for note in contents.notes]
+    remarks += [warning.render() for warning in contents.warnings]
+    remarks += contents.outcomes
+    if contents.stopped is not None:
+        remarks.append(f"stopped: {contents.stopped}")
     if remarks:
         yield ""
         yield from remarks

@@ -29,7 +29,7 @@ def test_text(program: Path) -> None:
     assert result.exit_code == 0 and result.stderr == ""
     lines = result.stdout.splitlines()
     assert lines[0].startswith("run to 10 s of 10 s, seed 1: 3 arrivals, 3 ended")
-    assert lines[3].split() == ["done", "3", "4", "-", "0.25", "6", "2", "6"]
+    assert lines[3].split() == ["done", "3", "4", "-", "0.25", "4", "-", "6", "-", "2", "6"]
 
 
 def test_json_and_nothing_else(program: Path) -> None:

@@ -103,9 +103,9 @@ def test_text(report: Report) -> None:
     assert repr(report).splitlines() == [
         "run to 40 s of 40 s, warm-up 2.5 s, seed 7: 2 arrivals, 1 ended, 0.35 live on average, 9 events",
         "",
-        "observation  count     mean  ± 95 %       cv2  p99  smallest  largest",
-        "ttft             3  5.16667       -  0.527575    9       1.5        9",
-        "never            0        -       -         -    -         -        -",
+        "observation  count     mean  ± 95 %       cv2  p50  95 %  p99  95 %  smallest  largest",
+        "ttft             3  5.16667       -  0.527575    5     -    9     -       1.5        9",
+        "never            0        -       -         -    -     -    -     -         -        -",
         "",
         "stage   mean number  utilization  completed  throughput  mean wait  mean service  iterations",
         "gap               0            0          0           0          -             -           0",

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from serq.results.statistics import InMemory, quantile, quantile_interval, share_interval, summarize
+from serq.results.statistics import (
+    InMemory,
+    Truncation,
+    mser5,
+    quantile,
+    quantile_interval,
+    share_interval,
+    summarize,
+)
 from tests.conformance.recordings import recordings
 
 
@@ -142,3 +150,50 @@ def test_samples_that_come_in_runs_make_the_interval_of_a_quantile_wider() -> No
     half = z * (0.25 / worth) ** 0.5
     ordered = sorted(alternating)
     assert (low, high) == (ordered[int((0.5 - half) * 400) - 1], ordered[int((0.5 + half) * 400 + 1)])
+
+
+def brute_force_mser5(values: list[float]) -> tuple[int, bool]:
+    """Every d by the formula, on batch means of 5, at least 5 of them kept."""
+    means = [np.mean(values[i : i + 5]) for i in range(0, len(values) - len(values) % 5, 5)]
+    k = len(means)
+    figures = [
+        sum((y - np.mean(means[d:])) ** 2 for y in means[d:]) / (k - d) ** 2 for d in range(k - 4)
+    ]
+    best = int(np.argmin(figures))
+    return 5 * best, best <= k // 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_mser5_against_its_definition(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    count = int(random.integers(50, 400))
+    noise = random.normal(0, 1, count).cumsum() if seed % 3 == 0 else random.exponential(1, count)
+    values = list(map(float, noise + 6 * np.exp(-np.arange(count) / 20)))
+    found = mser5(values)
+    assert found is not None and (found.samples, found.settled) == brute_force_mser5(values)
+
+
+def test_mser5_finds_a_known_beginning() -> None:
+    steady = [1.0, 3.0] * 100
+    assert mser5([50.0] * 40 + steady) == Truncation(40, True)
+    assert mser5([50.0] * 42 + steady) == Truncation(45, True)  # so goes a batch that holds two
+    assert mser5(steady) == Truncation(0, True)
+    assert mser5([2.0] * 100) == Truncation(0, True)
+    assert mser5([50.0] * 150 + [2.0] * 50) == Truncation(150, False)
+
+
+def test_mser5_that_cannot_tell() -> None:
+    assert mser5([1.0] * 49) is None and mser5([]) is None
+    assert mser5([1.0] * 50) == Truncation(0, True)
+    assert mser5([1.0] * 99 + [nan]) is None and mser5([1.0] * 99 + [inf]) is None
+
+
+def test_quantiles_of_a_summary_have_their_intervals() -> None:
+    """Batches of 50 are spread evenly over all values, so 1000 samples are worth as many; ranks by hand."""
+    values = [float(place % 50 * 20 + place // 50) for place in range(1000)]
+    summary = summarize(values)
+    assert summary.p50 == 499 and summary.p99 == 989
+    # half-width 2.093 * sqrt(0.25 / 1000) = 3.309 %: ranks 466 and 535
+    assert (summary.p50_low, summary.p50_high) == (465, 534)
+    # 2.093 * sqrt(0.99 * 0.01 / 1000) = 0.6586 %: ranks 983 and 998
+    assert (summary.p99_low, summary.p99_high) == (982, 997)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import log1p, prod
 
 SQUARED_VARIATION = {"exp": 1.0, "det": 0.0, "h2": 4.0, "erlang": 1 / 3}
 """Squared coefficient of variation of each service distribution that the models use."""
@@ -11,6 +11,11 @@ SQUARED_VARIATION = {"exp": 1.0, "det": 0.0, "h2": 4.0, "erlang": 1 / 3}
 def mg1_response(load: float, squared_variation: float) -> float:
     """M/G/1, first come first served: Pollaczek and Khinchine, W = load (1 + cv2) / (2 (1 - load))."""
     return 1 + load * (1 + squared_variation) / (2 * (1 - load))
+
+
+def mm1_response_quantile(mean: float, share: float) -> float:
+    """M/M/1, first come first served: response times are exponential, so P(T <= t) = 1 - exp(-t / mean)."""
+    return -mean * log1p(-share)
 
 
 def processor_sharing_response(load: float) -> float:

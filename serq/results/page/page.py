@@ -15,7 +15,7 @@ from serq.results.page.figures import CAPTIONS, figures
 from serq.results.page.style import CSS
 from serq.results.report import Report
 from serq.results.run_folder.description import MODELLED
-from serq.results.tables import Table, notes, option_table, price_table, report_tables, setting_table
+from serq.results.tables import Table, option_table, price_table, setting_table
 from serq.results.text import headline
 from serq.runtime.records import Records
 
@@ -119,7 +119,7 @@ def _deployment(report: Report) -> Iterator[str]:
 
 def _tables(report: Report, records: Records) -> Iterator[str]:
     elsewhere = {price_table(records.prices), setting_table(records.prices), option_table(records.engines)}
-    for table in report_tables(report.records, report.observations, report.answers):
+    for table in report.contents.tables:
         if table not in elsewhere:
             yield _table(table)
 
@@ -141,10 +141,11 @@ def _metrics() -> Table:
 
 
 def _remarks(report: Report) -> Iterator[str]:
+    contents = report.contents
     remarks: Sequence[str] = [
-        *(f"note: {note}" for note in notes(report.observations, report.records.pools)),
-        *(warning.render() for warning in report.warnings),
-        *report.answers.remarks(),
+        *(f"note: {note}" for note in contents.notes),
+        *(warning.render() for warning in contents.warnings),
+        *contents.outcomes,
     ]
     yield from (f"<pre>{escape(remark)}</pre>" for remark in remarks)
 

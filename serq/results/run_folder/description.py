@@ -19,6 +19,7 @@ from serq.kernels.registry import Setting
 from serq.results.engines import METRICS, EngineFigures, Latency, engine_figures
 from serq.results.json_form import RUN_FIELDS
 from serq.results.run_folder.columns import TABLES, described
+from serq.results.settling import Settling
 from serq.results.statistics import Summary
 from serq.results.whole_files import write_whole
 from serq.runtime.pricing import OutsideRow, PriceLedger, PriceRow
@@ -72,6 +73,7 @@ def of_report(
         "connectors": [_row(row) for row in records.connectors],
         "engines": [_engine(figures) for figures in engine_figures(records)],
         "prices": [_price(row) for row in records.prices],
+        "settling": None if report.settling is None else _row(report.settling),
     }
     return out
 
@@ -208,6 +210,11 @@ def warning(plain: Mapping[str, Any]) -> Diagnostic:
 def summaries(figures: Mapping[str, Any]) -> dict[str, Summary]:
     """The figures of all observations."""
     return {name: row(Summary, plain) for name, plain in figures["observations"].items()}
+
+
+def settling(figures: Mapping[str, Any]) -> Settling | None:
+    """What is wrong with the warm-up."""
+    return None if figures["settling"] is None else row(Settling, figures["settling"])
 
 
 def stage_rows(figures: Mapping[str, Any]) -> list[StageRow]:

@@ -25,6 +25,7 @@ from serq.results.run_folder.columns import TABLES, Table
 from serq.results.run_folder.part_files import PartFiles, PartFormat
 from serq.results.run_folder.rows import engine_rows, request_table
 from serq.results.run_folder.stored_values import StoredValues
+from serq.results.settling import MainSeries
 from serq.results.statistics import Summary, summarize_samples
 from serq.runtime.records import Records, Series
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, StepTable
@@ -66,9 +67,12 @@ def read_run(folder: str | Path) -> Report:
     observations = description.summaries(figures)
     records.series = {name: Series(name) for name in observations}
     places = description.source_map(found)
-    return StoredReport(
+    report = StoredReport(
         path, part_format, records, warnings, observations, program=program, source_map=places
     )
+    if "settling" in figures:
+        report.settling = description.settling(figures)
+    return report
 
 
 class StoredReport(Report):
@@ -211,6 +215,24 @@ class StoredReport(Report):
             ("observation", "value"),
             lambda part: part["value"].to_numpy()[(part["observation"] == name).to_numpy()],
         )
+
+    def _main_series(self, name: str) -> MainSeries:
+        """The samples of an observation or, where there is none of that name, of a latency of requests."""
+        if name in self.records.series:
+            times = self._values(
+                "observations",
+                ("observation", "time"),
+                lambda part: part["time"].to_numpy()[(part["observation"] == name).to_numpy()],
+            )
+            return MainSeries(name, self._samples(name), times.at)
+        warmup, latency = self.records.warmup, _TIMES[name]
+
+        def known(part: DataFrame) -> Any:
+            return latency(_served(part, warmup)).dropna()
+
+        values = self._values("requests", _READ, lambda part: known(part).to_numpy())
+        ended = self._values("requests", _READ, lambda part: part["finish"][known(part).index].to_numpy())
+        return MainSeries(name, values, ended.at)
 
     def _engine(self, row: EngineRow, warmup: float) -> EngineFigures:
         """What the requests of one engine saw that ran to their end, at or after warm-up."""

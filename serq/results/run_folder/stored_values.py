@@ -65,6 +65,10 @@ class StoredValues:
             before += last - first
         return StoredValues(self._read, [(low, max(low, high)) for low, high in bounds])
 
+    def at(self, place: int) -> float:
+        """The number at a place."""
+        return next(iter(self.part(place, place + 1)))
+
     def at_ranks(self, ranks: Sequence[int]) -> list[float]:
         """The numbers that would stand at ``ranks``, from 0, if all were sorted, NaN last.
 

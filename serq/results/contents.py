@@ -1,0 +1,21 @@
+"""What a report shows, in its order: every form of it (text, notebook, page) lays out the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from serq.results.tables import Table
+from serq.source import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The parts of a report: the run in one line, tables, notes, warnings, outcomes of expectations."""
+
+    headline: str
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    warnings: Sequence[Diagnostic] = ()
+    outcomes: Sequence[str] = ()
+    stopped: str | None = None
