@@ -16,7 +16,7 @@ from serq.errors import CompileError, DataError, RunError, SerqError, UsageError
 if TYPE_CHECKING:
     from serq.api import Program, check, compile, open_run_folder, read_run, run
     from serq.results import Report
-    from serq.studies.notebook import capacity, sweep
+    from serq.studies.notebook import capacity, compare, sweep
 
 __version__ = "0.1.0"
 
@@ -30,6 +30,7 @@ __all__ = [
     "UsageError",
     "capacity",
     "check",
+    "compare",
     "compile",
     "open_run_folder",
     "read_run",
@@ -44,6 +45,7 @@ _HOMES = {
     "Report": "serq.results",
     "capacity": "serq.studies.notebook",
     "check": "serq.api",
+    "compare": "serq.studies.notebook",
     "compile": "serq.api",
     "open_run_folder": "serq.api",
     "read_run": "serq.api",
@@ -60,4 +62,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from os import PathLike
 from os.path import normpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from serq import arguments
 from serq.errors import CompileError, RunError, UsageError
 from serq.ir import nodes
 from serq.ir.validate import require_horizon, validate
@@ -90,45 +92,55 @@ def compile(
     ``slos`` adds objectives, each as it stands between `slo` and `;`.
 
     Raises CompileError with every independent mistake, DataError for a file that cannot be read, and
-    UsageError for arguments that cannot be meant.
+    UsageError for arguments that cannot be meant (WrongTypeError for those of another type).
     """
     settings = _settings(seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals)
+    path = None if path is None else arguments.path("path", path)
+    sets = None if sets is None else arguments.lets("sets", sets)
+    slos = arguments.texts("slos", slos, "ttft p99 < 2")
+    trace = None if trace is None else arguments.path("trace", trace)
     try:
         program = _load(path, source, sets, settings, slos)
         require_horizon(program.ir)
     except CompileError as error:
         name = "<source>" if path is None else str(path)
         raise CompileError([_named(diagnostic, name) for diagnostic in error.diagnostics]) from None
-    return program if trace is None else _replaying(program, Path(trace))
+    return program if trace is None else _replaying(program, trace)
 
 
 def run(
-    program: Program | str | Path,
+    program: Program | str | Path | None = None,
     *,
     steps: bool = False,
     progress: Progress | None = None,
     profile: Profile | None = None,
-    out: RunWriter | None = None,
+    out: RunWriter | str | Path | None = None,
     engine: EngineMode = "auto",
+    **settings: Any,
 ) -> Report:
     """Run a program, or the file at a path, to its end. Raises RunError, with what was recorded by then.
 
+    ``settings`` are those of :func:`compile`, which takes them beside a path: ``serq.run("engine.sq",
+    seed=2)``; a text is given as ``source``.
+
     ``steps`` keeps what every step of a `vllm` stage is made of, so that the report tells how it lay on the
     device; without it a run is faster. ``profile`` is told how long the phases of the run took. ``out`` keeps
-    the run in a folder while it goes on (see :func:`open_run_folder`). ``engine`` says how `vllm` stages run:
-    "auto" plans steps ahead where that is possible, "fast" raises RunError for a stage where it never is,
-    "reference" forms every step by itself. What is recorded is the same.
+    the run in a folder while it goes on: a new folder, or an open one (see :func:`open_run_folder`).
+    ``engine`` says how `vllm` stages run: "auto" plans steps ahead where that is possible, "fast" raises
+    RunError for a stage where it never is, "reference" forms every step by itself. What is recorded is the
+    same.
     """
     if engine not in ENGINE_MODES:
         raise UsageError(f"engine={engine!r}: it is one of {', '.join(ENGINE_MODES)}")
+    steps = arguments.flag("steps", steps)
     profile = profile or Profile()
     with profile.phase("load"):
         from serq.runtime.codegen.model import model_of
         from serq.runtime.simulation import simulate
 
-    if not isinstance(program, Program):
-        with profile.phase("compile"):
-            program = compile(program)
+    with profile.phase("compile"):
+        program = _compiled(program, settings)
+    writer = _writer(out, program)
     with profile.phase("load"):
         trace = program.open_trace()
     with profile.phase("compile"):
@@ -141,16 +153,48 @@ def run(
                 keep_rows=steps,
                 source_map=program.source_map,
                 progress=progress,
-                sink=out,
+                sink=writer,
                 folder=program.folder,
                 engine=engine,
             )
     except RunError as error:
         if error.records is not None:
-            error.report = _report(program, error.records, out)
+            error.report = _report(program, error.records, writer)
         raise
     with profile.phase("report"):
-        return _report(program, records, out)
+        return _report(program, records, writer)
+
+
+SETTINGS: Final = ("seed", "horizon", "warmup", "arrivals", "trace")
+"""The arguments of :func:`compile` that every call has which runs programs."""
+_COMPILED_WITH: Final = ("source", "sets", *SETTINGS, "slos")
+_RUN_WITH: Final = ("steps", "progress", "profile", "out", "engine")
+
+
+def _compiled(program: Program | str | Path | None, settings: Mapping[str, Any]) -> Program:
+    """What to run. Raises UsageError for settings of a program that is compiled already."""
+    arguments.only_known("run", settings, (*_COMPILED_WITH, *_RUN_WITH))
+    if isinstance(program, Program):
+        if settings:
+            name = next(iter(settings))
+            raise UsageError(f"{name}: the program is compiled already; give {name} to serq.compile")
+        return program
+    if not isinstance(program, str | PathLike) and (program is not None or "source" not in settings):
+        raise arguments.wrong("program", program, "a path, or what serq.compile gives")
+    return compile(program, **settings)
+
+
+def _writer(out: RunWriter | str | Path | None, program: Program) -> RunWriter | None:
+    """The run folder that was meant, opened where only its path was given."""
+    if out is None:
+        return None
+    if isinstance(out, str | PathLike):
+        return open_run_folder(out, program)
+    from serq.results.run_folder import RunWriter
+
+    if not isinstance(out, RunWriter):
+        raise arguments.wrong("out", out, "the path of a folder, or what serq.open_run_folder gives")
+    return out
 
 
 def _report(program: Program, records: Records, out: RunWriter | None) -> Report:
@@ -171,7 +215,10 @@ def open_run_folder(
     """
     from serq.results.run_folder import RunWriter
 
-    return RunWriter.open(folder, program.ir, part_format, overwrite=overwrite)
+    if not isinstance(program, Program):
+        raise arguments.wrong("program", program, "what serq.compile gives")
+    flag = arguments.flag("overwrite", overwrite)
+    return RunWriter.open(arguments.path("folder", folder), program.ir, part_format, overwrite=flag)
 
 
 def read_run(folder: str | Path) -> Report:
@@ -181,7 +228,7 @@ def read_run(folder: str | Path) -> Report:
     """
     from serq.results.run_folder import read_run
 
-    return read_run(folder)
+    return read_run(arguments.path("folder", folder))
 
 
 def check(
@@ -199,14 +246,19 @@ def check(
 
 def _settings(**given: float | None) -> dict[str, float]:
     """The settings that were given. Raises UsageError for what no program could mean."""
-    settings = {name: value for name, value in given.items() if value is not None}
+    whole = ("seed", "arrivals")
+    settings = {
+        name: arguments.whole(name, value) if name in whole else arguments.number(name, value)
+        for name, value in given.items()
+        if value is not None
+    }
     horizon, warmup = settings.get("horizon", 1.0), settings.get("warmup", 0.0)
     if not 0 < horizon < inf:
         raise UsageError(f"a horizon of {horizon:g}: it must be positive and finite")
     if not 0 <= warmup < inf:
         raise UsageError(f"a warm-up of {warmup:g}: it must be 0 or more, and finite")
-    if settings.get("seed", 0) < 0:
-        raise UsageError(f"a seed of {settings['seed']}: it must be a whole number, 0 or more")
+    if not 0 <= settings.get("seed", 0) < 2**64:
+        raise UsageError(f"a seed of {settings['seed']}: it must be a whole number from 0 to 2**64 - 1")
     if settings.get("arrivals", 1) < 1:
         raise UsageError(f"{settings['arrivals']} arrivals: there must be at least one")
     return settings
@@ -216,11 +268,12 @@ def _load(
     path: str | Path | None, source: str | None, sets: Sets | None, settings: Settings, slos: Sequence[str]
 ) -> Program:
     if source is not None and path is None:
+        arguments.text("source", source, "stage server : fifo; …")
         return _link(SourceFile("<source>", source), sets, settings, slos, None)
     if path is None or source is not None:
         raise UsageError("give either the path of a program or its text (`source=`)")
-    if "\n" in str(path):
-        raise UsageError("the path of a program has several lines: give a text as `source=`")
+    if "\n" in str(path) or (";" in str(path) and not Path(path).exists()):
+        raise UsageError("this is the text of a program, not a path: give it as `source=`")
     text = read_text(path, "program")
     if Path(path).suffix != ".json":
         return _link(SourceFile(str(path), text), sets, settings, slos, Path(path).parent)

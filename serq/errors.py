@@ -23,6 +23,10 @@ class UsageError(SerqError):
     exit_code = 2
 
 
+class WrongTypeError(UsageError, TypeError):
+    """An argument of a Python call that is of a type it cannot have: the text "5" where a number is meant."""
+
+
 class CompileError(SerqError):
     """A program that does not compile, with every independent reason found (``diagnostics``)."""
 

@@ -115,6 +115,9 @@ def test_a_run_error_brings_what_was_recorded() -> None:
         {"source": PROGRAM, "horizon": -1},
         {"source": PROGRAM, "warmup": float("nan")},
         {"source": PROGRAM, "seed": -1},
+        {"source": PROGRAM, "seed": 2**64},
+        {"source": PROGRAM, "arrivals": 2.5},
+        {"path": "stage server : fifo;"},
         {"source": PROGRAM, "arrivals": 0},
     ],
 )
@@ -128,3 +131,19 @@ def test_progress_is_told_time_and_events() -> None:
     text = PROGRAM.replace("batch(3)", "renewal(0.001)")
     serq.run(serq.compile(source=text), progress=lambda now, events: calls.append((now, events)))
     assert calls == sorted(calls) and len(calls) > 1
+
+
+def test_a_run_takes_what_compiling_takes(tmp_path: Path) -> None:
+    """Three jobs of `service` seconds, one after the other: done after 1, 2 and 3 times as long."""
+    file = tmp_path / "program.sq"
+    file.write_text(PROGRAM, "utf-8")
+    assert values(serq.run(file)) == [2.0, 4.0, 6.0]
+    assert values(serq.run(file, sets={"service": 3}, horizon=100)) == [3.0, 6.0, 9.0]
+    assert values(serq.run(source=PROGRAM, sets={"service": "1 + 0.5"})) == [1.5, 3.0, 4.5]
+    with pytest.raises(serq.UsageError, match="sets: the program is compiled already; give sets to serq"):
+        serq.run(serq.compile(file), sets={"service": 3})
+
+
+def test_a_run_into_a_folder_named_by_its_path(tmp_path: Path) -> None:
+    report = serq.run(source=PROGRAM, out=tmp_path / "run")
+    assert serq.read_run(tmp_path / "run").to_json() == report.to_json()

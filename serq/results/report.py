@@ -250,6 +250,11 @@ class Report:
 
     def _unknown(self, name: str) -> str:
         known = list(self.records.series)
+        if self.records.engines and name in ("ttft", "tpot", "itl", "e2e", "queue_time"):
+            return (
+                f"no observation `{name}`: that of requests to `vllm` stages is in `report.engines`, and of "
+                "each request in `report.requests`"
+            )
         if not known:
             return f"no observation `{name}`: the program observes nothing"
         close = get_close_matches(name, known, n=1)

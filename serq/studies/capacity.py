@@ -47,10 +47,18 @@ class CapacityPlan:
             raise UsageError(f"{self.replications} replications: there must be at least one")
         if not 0 < self.tolerance < 1:
             raise UsageError(f"a tolerance of {self.tolerance:g}: it must be between 0 and 1")
-        low = self.lowest if self.lowest is not None else self.start
-        high = self.highest if self.highest is not None else self.start
-        if not 0 < low <= self.start <= high:
-            raise UsageError(f"the search must have 0 < {low:g} <= {self.start:g} <= {high:g}")
+        if not self.start > 0:
+            raise UsageError(f"a search that starts at {self.start:g}: a load is above 0")
+        if self.lowest is not None and not 0 < self.lowest <= self.start:
+            raise UsageError(
+                f"no load below {self.lowest:g}, and a start at {self.start:g}: the lowest load is above 0, "
+                "and the search starts at it or above"
+            )
+        if self.highest is not None and not self.highest >= self.start:
+            raise UsageError(
+                f"no load above {self.highest:g}, and a start at {self.start:g}: the search starts at the "
+                "highest load or below"
+            )
 
     def compile(self, load: float) -> api.Program:
         """The program at one load. Raises CompileError; UsageError where it has no objective."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from html import escape
 from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any, Final
@@ -172,6 +173,14 @@ class Comparison:
     metric: str
     """What the most changed requests are ordered by."""
     pairs: Sequence[Pair]
+
+    def __repr__(self) -> str:
+        from serq.studies.compare_text import compare_text
+
+        return compare_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
     @property
     def exact(self) -> bool:

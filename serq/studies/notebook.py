@@ -1,16 +1,20 @@
-"""Studies in one call, as a notebook or a script asks them: `serq.sweep`, `serq.capacity`."""
+"""Studies in one call, as a notebook or a script asks them: `serq.sweep`, `serq.capacity`, `serq.compare`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from serq import api, arguments
+from serq.results.groups import By
 from serq.studies.axes import Axis, Between, parse_axis
 from serq.studies.backend import Backend
 from serq.studies.capacity import Capacity, CapacityPlan
 from serq.studies.capacity import capacity as search_capacity
+from serq.studies.compare import ComparePlan, Comparison
+from serq.studies.compare import compare as run_both
 from serq.studies.sweep import SweepPlan
 from serq.studies.sweep import sweep as run_sweep
 from serq.studies.sweep_result import SweepResult
@@ -38,16 +42,19 @@ def sweep(
 
     Raises UsageError for a plan that cannot be meant, CompileError where no point compiles.
     """
+    known = ("axes", "replications", "out", "jobs", "sets", *api.SETTINGS)
+    arguments.only_known("sweep", settings, known)
+    axes = arguments.named("axes", axes, '{"rate": [1, 2, 4]}')
     plan = SweepPlan(
-        Path(file),
+        arguments.path("file", file),
         [_axis(name, values) for name, values in axes.items()],
-        replications=replications,
+        replications=arguments.whole("replications", replications),
         sets=_texts(sets),
         settings=settings,
     )
-    backend = Backend(jobs=jobs)
+    backend = _backend(jobs)
     if out is not None:
-        return run_sweep(plan, out, backend=backend)
+        return run_sweep(plan, arguments.path("out", out), backend=backend)
     with TemporaryDirectory(prefix="serq-") as folder:
         return run_sweep(plan, folder, backend=backend)
 
@@ -74,26 +81,74 @@ def capacity(
 
     Raises UsageError for a plan that cannot be meant, CompileError, and RunError of a run that fails.
     """
+    own = ("start", "slos", "lowest", "highest", "replications", "tolerance", "jobs", "sets")
+    arguments.only_known("capacity", settings, (*own, *api.SETTINGS))
     plan = CapacityPlan(
-        Path(file),
-        over,
-        start,
-        slos=slos,
-        lowest=lowest,
-        highest=highest,
-        replications=replications,
-        tolerance=tolerance,
+        arguments.path("file", file),
+        arguments.text("over", over, "rate"),
+        arguments.number("start", start),
+        slos=arguments.texts("slos", slos, "ttft p99 < 2"),
+        lowest=None if lowest is None else arguments.number("lowest", lowest),
+        highest=None if highest is None else arguments.number("highest", highest),
+        replications=arguments.whole("replications", replications),
+        tolerance=arguments.number("tolerance", tolerance),
         sets=_texts(sets),
         settings=settings,
     )
-    return search_capacity(plan, backend=Backend(jobs=jobs))
+    return search_capacity(plan, backend=_backend(jobs))
+
+
+def compare(
+    a: str | Path,
+    b: str | Path | None = None,
+    *,
+    sets: Mapping[str, float | str] | None = None,
+    sets_a: Mapping[str, float | str] | None = None,
+    sets_b: Mapping[str, float | str] | None = None,
+    slos: Sequence[str] = (),
+    replications: int = 5,
+    by: By | None = None,
+    metric: str = "e2e",
+    jobs: int = 1,
+    **settings: Any,
+) -> Comparison:
+    """How program ``b``, or ``a`` with other settings, differs from ``a``: by seed, with 95 % intervals.
+
+    ``sets`` holds for both, ``sets_a`` and ``sets_b`` for one. Printing the answer shows its tables. The
+    other arguments are those of :func:`sweep`, and of :class:`serq.studies.compare.ComparePlan`.
+
+    Raises UsageError for a plan that cannot be meant, CompileError, and RunError where a run fails.
+    """
+    own = ("b", "sets", "sets_a", "sets_b", "slos", "replications", "by", "metric", "jobs")
+    arguments.only_known("compare", settings, (*own, *api.SETTINGS))
+    plan = ComparePlan(
+        arguments.path("a", a),
+        None if b is None else arguments.path("b", b),
+        _texts(sets),
+        _texts(sets_a, "sets_a"),
+        _texts(sets_b, "sets_b"),
+        slos=arguments.texts("slos", slos, "ttft p99 < 2"),
+        replications=arguments.whole("replications", replications),
+        by=by,
+        metric=arguments.text("metric", metric, "ttft"),
+        settings=settings,
+    )
+    return run_both(plan, backend=_backend(jobs))
 
 
 def _axis(name: str, values: Values) -> Axis | Between:
-    if isinstance(values, str | int | float):
+    if isinstance(values, str):
         return parse_axis(f"{name}={values}")
-    return parse_axis(f"{name}={','.join(map(str, values))}")
+    if isinstance(values, Iterable) and not isinstance(values, Mapping):
+        listed = [arguments.let(f"axes[{name!r}][{place}]", value) for place, value in enumerate(values)]
+        return parse_axis(f"{name}={','.join(map(str, listed))}")
+    return parse_axis(f"{name}={arguments.let(f'axes[{name!r}]', values)}")
 
 
-def _texts(sets: Mapping[str, float | str] | None) -> dict[str, str]:
-    return {name: str(value) for name, value in (sets or {}).items()}
+def _texts(sets: Mapping[str, float | str] | None, name: str = "sets") -> dict[str, str]:
+    given = {} if sets is None else arguments.lets(name, sets)
+    return {let: str(value) for let, value in given.items()}
+
+
+def _backend(jobs: int) -> Backend:
+    return Backend(jobs=arguments.whole("jobs", jobs))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from serq import arguments
 from serq.errors import UsageError
 from serq.results.html import table_html
 from serq.results.plots.studies import number
@@ -46,7 +47,7 @@ class SweepResult:
         """
         import pandas
 
-        table = self._table(figures)
+        table = self._table([_figure(name) for name in figures])
         return pandas.DataFrame(table.rows, columns=list(table.headings)).set_index("point")
 
     def plot(
@@ -59,9 +60,10 @@ class SweepResult:
         """
         from serq.results.plots.studies import curve
 
-        x = x or self.settings[0]
+        limit = None if limit is None else arguments.number("limit", limit)
+        x = self.settings[0] if x is None else arguments.text("x", x, self.settings[0])
         others = [name for name in self.settings if name != x]
-        (column,) = figure_columns(self.points, [figure])[:1]
+        (column,) = figure_columns(self.points, [_figure(figure)])[:1]
         return curve(self.points, x, column, by=by or (others[0] if others else None), limit=limit)
 
     def change(self, figure: str, setting: str, before: float | str, after: float | str) -> DataFrame:
@@ -72,7 +74,7 @@ class SweepResult:
         """
         import pandas
 
-        (column,) = figure_columns(self.points, [figure])[:1]
+        (column,) = figure_columns(self.points, [_figure(figure)])[:1]
         known = {point[setting] for point in self.points} if setting in self.settings else set()
         first, second = _same(before, known), _same(after, known)
         if first is None or second is None:
@@ -89,6 +91,10 @@ class SweepResult:
 
     def _repr_html_(self) -> str:
         return table_html(self._table())
+
+
+def _figure(name: str) -> str:
+    return arguments.text("figure", name, "ttft.p99")
 
 
 def _numbers(column: Series[Any]) -> Series[Any]:

@@ -78,8 +78,9 @@ def test_what_never_breaks_says_so(alone):
     ("plan", "said"),
     [
         ({"sets": {"rate": "2"}}, "searched over"),
-        ({"lowest": 2.0}, "0 < 2 <= 1"),
-        ({"highest": 0.5}, "0 < 1 <= 1 <= 0.5"),
+        ({"lowest": 2.0}, "no load below 2, and a start at 1: .* starts at it or above"),
+        ({"lowest": 0.0}, "no load below 0, .*: the lowest load is above 0"),
+        ({"highest": 0.5}, "no load above 0.5, and a start at 1: .* or below"),
         ({"tolerance": 0.0}, "tolerance"),
         ({"replications": 0}, "at least one"),
     ],

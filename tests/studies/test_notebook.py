@@ -87,3 +87,19 @@ def test_public_names_are_no_modules() -> None:
     modules = {path.stem for path in (ROOT / "serq").iterdir()}
     assert not modules & set(serq.__all__)
     assert all(getattr(serq, name) is not None for name in serq.__all__)
+
+
+def test_a_comparison_in_one_call(tmp_path: Path) -> None:
+    """Everything takes three times as long with the same draws: what is said is said of every seed."""
+    program = tmp_path / "scaled.sq"
+    program.write_text(SCALED, "utf-8")
+    found = serq.compare(program, sets_b={"factor": 3}, sets={"clients": 4}, replications=2)
+    row = next(row for row in found.differences if str(row.name.column) == "mean")
+    a, b = row.means
+    assert b == pytest.approx(3 * a)
+    assert repr(found).startswith("B against A, 2 seeds") and "<pre>" in found._repr_html_()
+
+
+def test_a_search_from_a_load_that_is_none() -> None:
+    with pytest.raises(UsageError, match="starts at -1: a load is above 0"):
+        serq.capacity(QUEUE, "rate", start=-1, slos="response p50 < 1")

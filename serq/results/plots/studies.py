@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from serq.errors import UsageError
+from serq.ir.nearest import closest
 from serq.results.plots.style import COLOURS, MARKERS, legend, new_figure, styled
 
 if TYPE_CHECKING:
@@ -172,5 +173,7 @@ def _check(points: Sequence[Point], *names: str) -> None:
         raise UsageError("the study has no points")
     for name in names:
         if name not in points[0]:
-            known = ", ".join(f"`{key}`" for key in points[0] if not key.endswith(".ci95"))
-            raise UsageError(f"the study has no column `{name}`; there are {known}")
+            near = closest(name, points[0])
+            settings = ", ".join(f"`{key}`" for key in takewhile(lambda key: key != "runs", points[0]))
+            hint = f"its settings are {settings}" if near is None else f"did you mean `{near}`?"
+            raise UsageError(f"the study has no column `{name}`; {hint}")
