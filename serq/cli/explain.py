@@ -93,13 +93,17 @@ def _of_run(
     from serq.results.explanation.tail import explain_tail
     from serq.results.explanation.thrash import thrashing
     from serq.results.explanation.words import plain, request_text, tail_text
+    from serq.results.run_folder.unfinished import UNFINISHED
 
     report = report_of(source, sets, settings)
     records = report.whole_records()
+    if records.stopped == UNFINISHED:
+        raise UsageError(
+            f"{source}: the run was killed, and waits and preemptions of its last requests were not written; "
+            "without them an explanation would be wrong (`serq report` shows what there is)"
+        )
     if not len(records.requests):
         raise UsageError(f"{source}: the run sent no request to a `vllm` stage, so there is none to explain")
-    if any(not engine.options for engine in records.engines):
-        raise UsageError(f"{source}: the run did not come to its end, and what its engines were is not known")
     named = [f"finding: {sentence}" for sentence in thrashing(records)]
     named += [warning.render() for warning in report.warnings if warning.code in _FINDINGS]
     if records.stopped is not None:

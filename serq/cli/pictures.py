@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serq.cli.options import FILE, program_file, running
+from serq.cli.options import FILE, running
 from serq.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 @click.command()
 @click.argument("source", type=FILE)
@@ -38,10 +39,10 @@ def plot(
     sets: Mapping[str, str],
     **settings: Any,
 ) -> None:
-    """Draw SOURCE: a program, which is run, or the folder of a study (`serq sweep --out`).
+    """Draw SOURCE: a program, which is run, or the folder of a run or a study (`serq run` and `sweep --out`).
 
-    A program gives latency, timeline, composition and budget. A study gives each figure (--y) over its first
-    setting (--x) with a line for each value of another (--by), and a heat map over both.
+    A run gives latency, timeline, lanes, composition and budget. A study gives each figure (--y) over its
+    first setting (--x) with a line for each value of another (--by), and a heat map over both.
     """
     from serq.results.dump import make_folder
     from serq.results.plots.style import save
@@ -51,7 +52,7 @@ def plot(
     else:
         if x or by or ys or limit is not None:
             raise UsageError(f"--x, --by, --y and --limit are about studies, and {source} is none")
-        figures = _of_program(source, names, sets, settings)
+        figures = _of_run(source, names, sets, settings)
     wanted = {name: figure for name, figure in figures.items() if not names or name in names}
     unknown = [name for name in names if name not in figures]
     if unknown:
@@ -61,27 +62,27 @@ def plot(
         click.echo(save(figure, folder / f"{name}.{suffix}"))
 
 
-def _of_program(
-    file: Path, names: Sequence[str], sets: Mapping[str, str], settings: Mapping[str, Any]
+def _of_run(
+    source: Path, names: Sequence[str], sets: Mapping[str, str], settings: Mapping[str, Any]
 ) -> dict[str, Figure]:
     """The figures of a run: those that are wanted, or all that the run has something for."""
-    from serq import api
+    from serq.cli.source import report_of
     from serq.results.plots import FIGURES
 
     unknown = [name for name in names if name not in FIGURES]
     if unknown:
         raise UsageError(f"no figure `{unknown[0]}`; there are {', '.join(FIGURES)}")
-    report = api.run(api.compile(file, sets=sets, **settings), steps=True)
+    records = report_of(source, sets, settings, steps=True).whole_records()
     figures: dict[str, Figure] = {}
     for name in names or FIGURES:
         draw = FIGURES[name]
         try:
-            figures[name] = draw(report.records)
+            figures[name] = draw(records)
         except UsageError:
             if names:
                 raise
     if not figures:
-        raise UsageError(f"{file}: the run leaves nothing to draw")
+        raise UsageError(f"{source}: the run leaves nothing to draw")
     return figures
 
 
@@ -113,13 +114,15 @@ def _of_study(
 
 
 @click.command()
-@program_file
+@click.argument("source", type=FILE)
 @click.option("-o", "--out", type=FILE, required=True, metavar="FILE", help="The trace, such as run.json.")
 @running
-def timeline(file: Path, out: Path, sets: Mapping[str, str], **settings: Any) -> None:
-    """Run FILE and write its steps, requests, queues and memory for ui.perfetto.dev (Chrome trace)."""
-    from serq import api
+def timeline(source: Path, out: Path, sets: Mapping[str, str], **settings: Any) -> None:
+    """Write the steps, requests, queues and memory of SOURCE for ui.perfetto.dev (Chrome trace).
+
+    SOURCE is a program, which is run, or the folder of a run (`serq run --out`).
+    """
+    from serq.cli.source import report_of
     from serq.results.chrome_trace import write_chrome_trace
 
-    report = api.run(api.compile(file, sets=sets, **settings))
-    click.echo(write_chrome_trace(report.records, out))
+    click.echo(write_chrome_trace(report_of(source, sets, settings).whole_records(), out))

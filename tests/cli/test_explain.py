@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+import serq
 from serq.cli import main
+from serq.results.run_folder import description
 
 PROGRAM = """
 stage e : vllm { max_num_seqs 1; num_gpu_blocks 11; max_model_len 64; async_scheduling false; cost 1; }
@@ -62,6 +65,15 @@ def test_worst_by_a_metric(sources: list[str]) -> None:
 def test_wrong_calls(sources: list[str], options: list[str], message: str) -> None:
     result = call(*(option.format(sources[0]) for option in options))
     assert result.exit_code == 2 and message in result.output
+
+
+def test_a_run_that_was_killed_is_not_explained(tmp_path: Path) -> None:
+    """Requests and waits are written at times of their own: what is there need not belong together."""
+    program = serq.compile(source=PROGRAM)
+    serq.run(program, out=tmp_path)
+    description.write(tmp_path, description.of_start(program.ir, "parquet"))
+    result = call(str(tmp_path), "--request", "worst")
+    assert result.exit_code == 2 and "the run was killed" in result.output
 
 
 def test_a_folder_is_not_changed_by_options(sources: list[str]) -> None:

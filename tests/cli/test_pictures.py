@@ -48,3 +48,21 @@ def test_a_timeline_is_written(tmp_path):
     result = invoke("timeline", file, "-o", tmp_path / "run.json")
     assert result.exit_code == 0 and (tmp_path / "run.json").read_text().startswith('{"displayTimeUnit"')
     assert invoke("timeline", file, "-o", tmp_path / "no" / "run.json").exit_code == 1
+
+
+def test_the_folder_of_a_run_is_drawn_like_its_program(tmp_path):
+    file, folder = tmp_path / "p.sq", tmp_path / "run"
+    file.write_text(PROGRAM)
+    assert invoke("run", file, "--out", folder).exit_code == 0
+    assert invoke("plot", file, "-o", tmp_path / "one", "--figure", "latency").exit_code == 0
+    result = invoke("plot", folder, "-o", tmp_path / "other")
+    assert result.exit_code == 0, result.output
+    names = {"latency", "timeline", "lanes", "composition", "budget"}
+    assert {path.stem for path in (tmp_path / "other").iterdir()} == names
+    one, other = (tmp_path / name / "latency.png" for name in ("one", "other"))
+    assert one.read_bytes() == other.read_bytes()
+    refused = invoke("plot", folder, "-o", tmp_path / "other", "--seed", 2)
+    assert refused.exit_code == 2 and "--seed changes a program" in refused.output
+    for source, name in ((file, "a.json"), (folder, "b.json")):
+        assert invoke("timeline", source, "-o", tmp_path / name).exit_code == 0
+    assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()

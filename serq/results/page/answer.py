@@ -66,7 +66,7 @@ def headlines(records: Records, engines: Sequence[EngineFigures], answers: Answe
     for row in answers.goodput[:1]:
         yield Headline("goodput", f"{row.per_second:.4g}", f"requests/s, {100 * row.share:.1f} % of all")
     requests = sum(engine.requests for engine in engines)
-    if engines and span > 0:
+    if requests and span > 0:
         tokens = sum(engine.row.tokens for engine in engines)
         yield Headline(
             "throughput", f"{requests / span:.4g}", f"requests/s; {tokens / span:.4g} tokens/s computed"

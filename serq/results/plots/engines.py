@@ -67,7 +67,7 @@ def timelines(records: Records) -> list[EngineTimeline]:
 def _timeline(engine: EngineRow, name: str, slices: Slices) -> EngineTimeline:
     table = engine.table
     starts, ends = spans(engine)
-    usable = max(1, int(dict(engine.options)["num_gpu_blocks"] or 1) - 1)  # one block is the null block
+    usable = _usable_blocks(engine)
     usage = [1 - free / usable for free in table.free_blocks]
     return EngineTimeline(
         name,
@@ -76,6 +76,14 @@ def _timeline(engine: EngineRow, name: str, slices: Slices) -> EngineTimeline:
         slices.average(starts, ends, table.waiting),
         slices.average(starts, ends, usage),
     )
+
+
+def _usable_blocks(engine: EngineRow) -> int:
+    """Blocks that requests can hold; of a run that was killed maybe only the most that were ever free."""
+    blocks = dict(engine.options).get("num_gpu_blocks")
+    if blocks is None:
+        return max(1, *engine.table.free_blocks)
+    return max(1, int(blocks) - 1)  # one block is the null block
 
 
 def timeline(records: Records) -> Figure:

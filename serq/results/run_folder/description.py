@@ -87,7 +87,9 @@ def read(folder: Path) -> Plain:
     """The description in ``folder``. Raises DataError for a folder of no run, or of another version."""
     path = folder / FILE
     if folder.is_dir() and not path.exists():
-        raise DataError(f"{folder}: is no run folder: it has no {FILE}")
+        study = (folder / "study.json").exists()
+        hint = "; it holds a study, which `serq plot` draws" if study else ""
+        raise DataError(f"{folder}: is no run folder: it has no {FILE}{hint}")
     try:
         found = json.loads(read_text(path, "run"))
     except ValueError as error:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,17 +25,17 @@ from serq.results.run_folder.columns import TABLES, Table
 from serq.results.run_folder.part_files import PartFiles, PartFormat
 from serq.results.run_folder.rows import engine_rows, request_table
 from serq.results.run_folder.stored_values import StoredValues
+from serq.results.run_folder.unfinished import unfinished
 from serq.results.settling import MainSeries
 from serq.results.statistics import Summary, summarize_samples
 from serq.runtime.records import Records, Series
-from serq.runtime.request_records import FINISH_REASONS, EngineRow, StepTable
+from serq.runtime.request_records import FINISH_REASONS, EngineRow
 from serq.source import Diagnostic, SourceMap
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _SERVED = [FINISH_REASONS[place] for place in sorted(RAN_TO_THEIR_END)]
-UNFINISHED = "the run did not come to its end; this is what it had written"
 
 
 def read_run(folder: str | Path) -> Report:
@@ -47,10 +47,10 @@ def read_run(folder: str | Path) -> Report:
     path = Path(folder)
     found = description.read(path)
     part_format: PartFormat = found["part_format"]
-    if "figures" not in found:
-        return StoredReport(path, part_format, _unfinished(path, part_format, found["settings"]))
-    figures = found["figures"]
     program = decode(json.dumps(found["program"]).encode())
+    if "figures" not in found:
+        return StoredReport(path, part_format, unfinished(path, part_format, program))
+    figures = found["figures"]
     run = dict(figures["run"])
     records = Records(
         **{**run, "mean_live": float(run["mean_live"])},
@@ -317,42 +317,3 @@ def _whole_turns(frame: DataFrame) -> DataFrame:
     """`turn` in whole numbers, unless the program assigned something else."""
     frame = frame.reset_index(drop=True)
     return frame.astype({"turn": "int64"}) if (frame["turn"] % 1 == 0).all() else frame
-
-
-def _unfinished(folder: Path, part_format: PartFormat, settings: dict[str, Any]) -> Records:
-    """What is known of a run that was killed: how far it got, what it observed and which engines it had."""
-    warmup = float(settings["warmup"])
-    end = 0.0
-    names: dict[str, None] = {}
-    engines: dict[tuple[str, int], list[int]] = {}
-    for part in PartFiles(folder, "observations", part_format).read(("observation", "time")):
-        end = max(end, float(part["time"].max()))
-        names.update(dict.fromkeys(part["observation"]))
-    for part in PartFiles(folder, "steps", part_format).read(
-        ("stage", "member", "end", "tokens", "preempted")
-    ):
-        end = max(end, float(part["end"].max()))
-        for key in dict.fromkeys(zip(part["stage"], part["member"], strict=True)):
-            mine = part[(part["stage"] == key[0]) & (part["member"] == key[1])]
-            counted = mine[mine["end"] >= warmup]
-            sums = engines.setdefault((str(key[0]), int(key[1])), [0, 0, 0])
-            sums[0] += len(counted)
-            sums[1] += int(counted["tokens"].sum())
-            sums[2] += int(counted["preempted"].sum())
-    return Records(
-        horizon=settings["horizon"] or nan,
-        end=end,
-        warmup=warmup,
-        seed=settings["seed"],
-        events=0,
-        arrivals=0,
-        ended=0,
-        turns=0,
-        mean_live=nan,
-        series={name: Series(name) for name in names},
-        engines=[
-            EngineRow(name, member, (), steps, tokens, preemptions, nan, nan, StepTable())
-            for (name, member), (steps, tokens, preemptions) in engines.items()
-        ],
-        stopped=UNFINISHED,
-    )

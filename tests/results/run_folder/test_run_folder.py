@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from math import isnan
 from pathlib import Path
 
 import pandas
@@ -16,7 +17,9 @@ from pandas.testing import assert_frame_equal
 
 import serq
 from serq.results import Report
-from serq.results.run_folder import PartFormat, RunWriter, read_run
+from serq.results.page import as_page
+from serq.results.plots.engines import timelines
+from serq.results.run_folder import PartFormat, RunWriter, description, read_run
 from serq.results.run_folder.columns import TABLES
 from serq.results.run_folder.part_files import PartFiles
 
@@ -168,6 +171,38 @@ def test_a_run_that_is_killed_keeps_its_parts(tmp_path: Path) -> None:
     assert report.stopped is not None and "did not come to its end" in repr(report)
     assert report.records.end == samples["time"].iloc[-1]
     assert json.loads((tmp_path / "run" / "run.json").read_text())["state"] == "running"
+
+
+def test_the_engines_of_a_killed_run_are_those_of_the_program(tmp_path: Path) -> None:
+    """The run never wrote its end: options and pictures of its engines are those of the whole run."""
+    whole = write(tmp_path / "run", PROGRAM, rows=400)
+    ended = {(row.name, row.member): row for row in whole.records.engines}
+    killed = as_if_killed(tmp_path / "run", PROGRAM)
+    assert killed.stopped is not None
+    for row in killed.records.engines:
+        assert row.options == ended[row.name, row.member].options
+    assert timelines(killed.whole_records()) == timelines(whole.whole_records())
+    assert "did not come to its end" in as_page(killed, "run") and "token_budget" in as_page(killed, "run")
+
+
+def test_blocks_of_a_killed_run_that_an_executor_computed(tmp_path: Path) -> None:
+    """How many there were is not known: the share in use is of the most that were free."""
+    text = PROGRAM.replace("stage priced : vllm { num_gpu_blocks 100;", "stage priced : vllm {")
+    whole = write(tmp_path / "run", text, rows=400)
+    killed = as_if_killed(tmp_path / "run", text)
+    one, other = (
+        next(row for row in report.records.engines if row.name == "priced") for report in (whole, killed)
+    )
+    assert other.options == tuple(option for option in one.options if option[0] != "num_gpu_blocks")
+    drawn = next(row for row in timelines(killed.whole_records()) if row.name == "priced")
+    usage = [share for share in drawn.kv_usage if not isnan(share)]
+    assert usage and min(usage) >= 0 and max(usage) <= 1
+
+
+def as_if_killed(folder: Path, text: str) -> Report:
+    """The report of a run whose description says nothing of its end."""
+    description.write(folder, description.of_start(serq.compile(source=text).ir, "parquet"))
+    return read_run(folder)
 
 
 def test_a_run_that_is_interrupted_keeps_everything(tmp_path: Path) -> None:
