@@ -17,6 +17,8 @@ from serq.runtime.faults import locate
 from serq.runtime.findings import findings
 from serq.runtime.gauges import Gauge
 from serq.runtime.hold import HoldPlan
+from serq.runtime.open_run.attempt import attempt
+from serq.runtime.open_run.leaving import LeaveOpenRun
 from serq.runtime.random import RandomSource
 from serq.runtime.records import Records, Series
 from serq.runtime.request_records import (
@@ -70,18 +72,26 @@ def simulate(
     InterruptedRunError, likewise, at Ctrl-C; DataError for a trace that cannot be replayed.
     """
     settings = program.run
-    run = Simulation(
-        program,
-        seed=settings.seed if seed is None else seed,
-        horizon=_horizon(settings.horizon if horizon is None else horizon),
-        warmup=settings.warmup if warmup is None else warmup,
-        arrivals=settings.arrivals if arrivals is None else arrivals,
-        trace=trace,
-        keep_rows=keep_rows,
-        folder=folder or Path(),
-        engine=engine,
-    )
+
+    def build() -> Simulation:
+        return Simulation(
+            program,
+            seed=settings.seed if seed is None else seed,
+            horizon=_horizon(settings.horizon if horizon is None else horizon),
+            warmup=settings.warmup if warmup is None else warmup,
+            arrivals=settings.arrivals if arrivals is None else arrivals,
+            trace=trace,
+            keep_rows=keep_rows,
+            folder=folder or Path(),
+            engine=engine,
+        )
+
+    run = build()
     try:
+        if engine in ("auto", "fast") and sink is None:
+            if run.run_ahead(progress):
+                return run.records()
+            run = build()
         run.run(progress, sink)
     except RunError as error:
         locate(error, run.clock.now, run.model, source_map)
@@ -131,18 +141,18 @@ class Simulation:
         self.clock = Clock()
         self.model: Model = model_of(program)
         self._seed = seed
-        self._horizon = horizon
-        self._warmup = warmup
+        self.horizon = horizon
+        self.warmup = warmup
         self._limit = arrivals
         self._series = {name: Series(name) for name in self.model.series}
-        self._world = World(self.clock)
+        self.world = World(self.clock)
         random = RandomSource(seed)
         supplied = self._supplied()
-        functions = self.model.bind(supplied)
-        self._deployment = Deployment(
-            self.model, functions, self._world, random, keep_rows=keep_rows, folder=folder, engine=engine
+        functions = self.functions = self.model.bind(supplied)
+        self.deployment = Deployment(
+            self.model, functions, self.world, random, keep_rows=keep_rows, folder=folder, engine=engine
         )
-        self._workload = Workload(
+        self.workload = Workload(
             program.workload,
             SessionCode(
                 session_class(self.model.attributes),
@@ -152,7 +162,7 @@ class Simulation:
                 self.model.session_draws,
                 self.model.workload_draws,
             ),
-            self._world,
+            self.world,
             random,
             trace,
             functions.get("arrival_gap"),
@@ -161,14 +171,14 @@ class Simulation:
         self._gauges = [
             Gauge(gauge.name, functions[f"gauge_{number}"]) for number, gauge in enumerate(program.gauges)
         ]
-        gateway = Gateway(self.clock, self._world.wake, random, _fetched(program))
+        gateway = Gateway(self.clock, self.world.wake, random, _fetched(program))
         functions.update(
-            {self.model.pools[name]: members for name, members in self._deployment.pools.items()},
-            **{self.model.stages[name]: members for name, members in self._deployment.stages.items()},
-            begin_turn=self._workload.begin_turn,
-            run=self._deployment.run,
-            run_flow=self._deployment.run_flow,
-            run_tokens=self._deployment.run_tokens,
+            {self.model.pools[name]: members for name, members in self.deployment.pools.items()},
+            **{self.model.stages[name]: members for name, members in self.deployment.stages.items()},
+            begin_turn=self.workload.begin_turn,
+            run=self.deployment.run,
+            run_flow=self.deployment.run_flow,
+            run_tokens=self.deployment.run_tokens,
             send_request=gateway.send,
             sent_request=gateway.read,
             RequestTerms=RequestTerms,
@@ -176,12 +186,12 @@ class Simulation:
 
     def _supplied(self) -> dict[str, object]:
         """What the generated code calls."""
-        holdings = self._world.holdings
+        holdings = self.world.holdings
         names: dict[str, object] = {
             "clock": self.clock,
             "HoldPlan": HoldPlan,
             "Preempted": Preempted,
-            "count_statements": self._world.count_statements,
+            "count_statements": self.world.count_statements,
         }
         for name in ("join", "leave", "grow", "load", "drop", "release"):
             names[name] = getattr(holdings, name)
@@ -191,7 +201,7 @@ class Simulation:
 
     def _recorder(self, series: Series) -> Callable[[Session, float], None]:
         """What appends a sample to ``series``, from warm-up on (R-A-100)."""
-        clock, warmup = self.clock, self._warmup
+        clock, warmup = self.clock, self.warmup
         value, time = series.values.append, series.times.append
         number, turn = series.sessions.append, series.turns.append
 
@@ -210,21 +220,32 @@ class Simulation:
         """Make the columns of every table equally long, after an interrupt at any instruction."""
         for series in self._series.values():
             series.trim()
-        serving = self._deployment.serving
+        serving = self.deployment.serving
         trim(serving.requests, REQUEST_COLUMNS)
         for engine in serving.engines:
             trim(engine.log.steps, STEP_COLUMNS)
             trim(engine.log.queue.stays, QUEUE_COLUMNS)
             trim(engine.log.queue.preemptions, PREEMPTION_COLUMNS)
 
+    def run_ahead(self, progress: Progress | None) -> bool:
+        """Run ahead of the clock to the end; False, and the simulation is spent, where that is not possible."""
+        found = attempt(self, self._limit)
+        if found is None:
+            return False
+        try:
+            found.run(self.horizon, progress)
+        except LeaveOpenRun:
+            return False
+        return True
+
     # --- time -------------------------------------------------------------------------------------------
 
     def run(self, progress: Progress | None = None, sink: RecordSink | None = None) -> None:
         """Let time pass until the horizon, or until the arrivals that were asked for are gone (R-B-092)."""
-        world, clock, horizon = self._world, self.clock, self._horizon
-        if self._warmup > 0.0:
-            clock.at(self._warmup, self._end_warmup)
-        self._workload.begin()
+        world, clock, horizon = self.world, self.clock, self.horizon
+        if self.warmup > 0.0:
+            clock.at(self.warmup, self.end_warmup)
+        self.workload.begin()
         world.settle()
         world.react()
         self._sample_gauges()
@@ -247,7 +268,7 @@ class Simulation:
                 if sink is not None:
                     sink.offer(self._live())
         if clock.next_time() == inf:
-            self._deployment.serving.check_stalls()
+            self.deployment.serving.check_stalls()
         self._finish()
 
     def _sample_gauges(self) -> None:
@@ -263,96 +284,96 @@ class Simulation:
         now, phase = clock.now, clock.phase
         instants = {
             end
-            for planner in self._world.planners
+            for planner in self.world.planners
             if planner.plan is not None
             for end in planner.plan.ends[planner.plan.followed :]
-            if now < end and (end < until or end == self._horizon < clock.next_time())
+            if now < end and (end < until or end == self.horizon < clock.next_time())
         }
         if not instants:
             return
         clock.phase = 1
         for instant in sorted(instants):
             clock.now = instant
-            for planner in self._world.followed:
+            for planner in self.world.followed:
                 planner.follow_to(instant)
             for gauge in self._gauges:
                 gauge.sample(instant)
         clock.now, clock.phase = now, phase
 
     def _drained(self) -> bool:
-        return self._limit is not None and self._workload.complete() and self._world.live == 0
+        return self._limit is not None and self.workload.complete() and self.world.live == 0
 
     def _finish(self) -> None:
         """Set the clock to the end of the run (R-B-092)."""
         clock, limit = self.clock, self._limit
         if limit is None:
-            clock.now = self._horizon
+            clock.now = self.horizon
             return
-        if not self._workload.complete():
-            clock.now = self._horizon
+        if not self.workload.complete():
+            clock.now = self.horizon
             raise RunError(
-                f"only {self._workload.arrivals} of {limit} sessions arrived before the horizon",
+                f"only {self.workload.arrivals} of {limit} sessions arrived before the horizon",
                 code="not-drained",
             )
-        if self._world.live:
-            clock.now = self._horizon
-            raise RunError(f"{self._world.live} sessions were still live at the horizon", code="not-drained")
-        if clock.now <= self._warmup:
+        if self.world.live:
+            clock.now = self.horizon
+            raise RunError(f"{self.world.live} sessions were still live at the horizon", code="not-drained")
+        if clock.now <= self.warmup:
             raise RunError("all sessions ended before the warm-up was over", code="drained-in-warmup")
 
-    def _end_warmup(self) -> None:
+    def end_warmup(self) -> None:
         """Statistics begin here (R-B-003, R-B-091)."""
         now = self.clock.now
-        self._world.reset()
-        self._workload.turns = 0
-        for pool in self._world.pools:
+        self.world.reset()
+        self.workload.turns = 0
+        for pool in self.world.pools:
             pool.reset(now)
-        for stage in self._deployment.members():
+        for stage in self.deployment.members():
             stage.reset(now)
         for gauge in self._gauges:
             gauge.reset(now)
-        for link in self._deployment.links.values():
+        for link in self.deployment.links.values():
             link.reset()
-        self._deployment.pricing.reset()
+        self.deployment.pricing.reset()
 
     # --- what it leaves behind --------------------------------------------------------------------------
 
     def _live(self) -> LiveRecords:
         """What is recorded, as it stands."""
-        serving = self._deployment.serving
+        serving = self.deployment.serving
         logs = [engine.log for engine in serving.engines]
         return LiveRecords(self._series, serving.requests, logs, serving.note_progress)
 
     def records(self, stopped: str | None = None) -> Records:
         """Everything recorded up to now."""
-        now, world = self.clock.now, self._world
-        span = now - self._warmup if now > self._warmup else inf
-        stages = list(self._deployment.members())
+        now, world = self.clock.now, self.world
+        span = now - self.warmup if now > self.warmup else inf
+        stages = list(self.deployment.members())
         for pool in world.pools:
             pool.account(now)
         for stage in stages:
             stage.account(now)
-        serving = self._deployment.serving
+        serving = self.deployment.serving
         engines = serving.rows(now)
         found = [] if stopped else list(findings(world, stages, self._workload, self._warmup))
         return Records(
-            horizon=self._horizon,
+            horizon=self.horizon,
             end=now,
-            warmup=self._warmup,
+            warmup=self.warmup,
             seed=self._seed,
             events=world.events,
-            arrivals=self._workload.arrivals,
+            arrivals=self.workload.arrivals,
             ended=world.ended,
-            turns=self._workload.turns,
+            turns=self.workload.turns,
             mean_live=world.live_time() / span,
             series=self._series,
             stages=[stage.row(span) for stage in stages],
             pools=[pool.row(span) for pool in world.pools],
-            warnings=[*found, *serving.warnings(now), *self._deployment.pricing.warnings()],
+            warnings=[*found, *serving.warnings(now), *self.deployment.pricing.warnings()],
             engines=engines,
             requests=serving.requests,
-            prices=self._deployment.pricing.rows(),
+            prices=self.deployment.pricing.rows(),
             gauges=[gauge.row(now) for gauge in self._gauges],
-            connectors=[link.row() for link in self._deployment.links.values()],
+            connectors=[link.row() for link in self.deployment.links.values()],
             stopped=stopped,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from math import inf, isfinite
 
 from serq.errors import DataError, RunError
@@ -98,18 +99,43 @@ class Workload:
 
     def _arrive(self, generation: int = 0, replayed: TracedSession | None = None) -> None:
         """One session arrives: it gets its number, its part of the trace, and runs `init` (R-B-072)."""
+        session = self.newcomer(replayed)
+        session.generation = generation
+        self._world.arrive(session)
+
+    def newcomer(self, replayed: TracedSession | None) -> Session:
+        """The session that arrives now (R-B-072)."""
         code = self._code
         number = self.arrivals
         self.arrivals += 1
         session = code.session(number)
         session.born = self._clock.now
-        session.generation = generation
         self._assign_rows(session, replayed)
         if self._draws:
             self._assign_draws(session)
         session.statements = code.statements(session)  # type: ignore[assignment]
         code.init(session)
-        self._world.arrive(session)
+        return session
+
+    def schedule(self) -> Iterator[tuple[float, TracedSession | None]]:
+        """When sessions arrive, and what they replay, where that does not depend on those before.
+
+        The clock shows the last arrival when the next is asked for.
+        """
+        match self._declaration.arrive:
+            case nodes.Batch(count):
+                yield from repeat((0.0, None), int(count))
+            case nodes.Traced(speed):
+                arrivals = in_order_of_time(self._timed_trace(), speed)
+                while not self.complete() and (following := next(arrivals, None)) is not None:
+                    yield following
+            case nodes.Poisson():
+                yield 0.0, None
+                while not self.complete():
+                    yield self._next_time(), None
+            case nodes.Renewal():
+                while not self.complete():
+                    yield self._next_time(), None
 
     def _replace(self, ended: Session) -> None:
         """`closed`: a new session at the instant one ends (R-B-070)."""
@@ -142,6 +168,10 @@ class Workload:
 
     def _plan_trace(self, speed: float) -> None:
         """`arrive trace (k)`: every trace session at its own time, the first at 0, k times as fast."""
+        self._schedule = in_order_of_time(self._timed_trace(), speed)
+        self._plan_traced_arrival()
+
+    def _timed_trace(self) -> TraceSource:
         trace = self._trace
         if trace is None:
             raise DataError("`arrive trace` needs a trace: name one in the workload, or give --trace FILE")
@@ -149,8 +179,7 @@ class Workload:
             raise DataError(
                 "`arrive trace` needs a trace with times: a session CSV has them in a column `time`"
             )
-        self._schedule = in_order_of_time(trace, speed)
-        self._plan_traced_arrival()
+        return trace
 
     def _plan_traced_arrival(self) -> None:
         following = None if self.complete() else next(self._schedule, None)

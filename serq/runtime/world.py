@@ -321,6 +321,11 @@ class World:
         self._live_time = 0.0
         self.ended = 0
 
+    def stand(self, *, live: int, ended: int, live_time: float, since: float, events: int) -> None:
+        """Stand as if what somebody else has counted had happened here, up to the instant ``since``."""
+        self.live, self.ended, self.events = live, ended, events
+        self._live_time, self._live_since = live_time, since
+
     def live_time(self) -> float:
         """The integral of the number of live sessions since warm-up (R-B-114)."""
         self._account_live()

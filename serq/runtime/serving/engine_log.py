@@ -88,8 +88,12 @@ class EngineLog:
         requests.scheduled[row] = sent.scheduled_time
         requests.cached_tokens[row] = sent.cached or 0
         requests.fetched_tokens[row] = sent.fetched
-        self._prompt_tokens += sent.request.num_prompt_tokens
-        self._cached_tokens += sent.cached or 0
+        self.first_admitted(sent.request.num_prompt_tokens, sent.cached or 0)
+
+    def first_admitted(self, prompt_tokens: int, cached_tokens: int) -> None:
+        """A prompt was admitted for the first time, and so much of it was cached."""
+        self._prompt_tokens += prompt_tokens
+        self._cached_tokens += cached_tokens
 
     def first_token(self, sent: SentRequest) -> None:
         """The step that was noted last brought the first token of a request."""
@@ -213,6 +217,10 @@ class EngineLog:
             self._since = now
 
     # --- figures ----------------------------------------------------------------------------------------
+
+    def settle(self, now: float, block_time: float, preemptions: int) -> None:
+        """What somebody else has counted since warm-up, up to ``now``."""
+        self._since, self._block_time, self._preemptions = now, block_time, preemptions
 
     def reset(self, now: float) -> None:
         """Forget what warm-up measured (R-B-091)."""

@@ -14,7 +14,7 @@ from serq.source import Diagnostic
 if TYPE_CHECKING:
     from serq.runtime.serving.engine import VllmEngine
 
-EngineMode = Literal["auto", "fast", "reference"]
+EngineMode = Literal["auto", "fast", "planned", "reference"]
 """How engines run: planned ahead where that is possible, always (or refuse), or never."""
 
 

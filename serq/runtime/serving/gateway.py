@@ -115,7 +115,7 @@ class Gateway:
             stop_rule,
             output,
             arrival_time=now,
-            priority=_whole(priority, "priority", lowest=-inf) if priority else 0,
+            priority=whole(priority, "priority", lowest=-inf) if priority else 0,
             skip_reading_prefix_cache=terms.skip_reading_prefix_cache != 0.0,
             hasher=engine.hasher,
         )
@@ -142,15 +142,15 @@ class Gateway:
         if terms.source is not None:
             return self._fetched_prompt(session, terms.source, terms)
         if terms.follows is None and terms.prefix is None and not terms.traced:
-            return own_tokens(number, _whole(terms.new_tokens, "prompt tokens"))
+            return own_tokens(number, whole(terms.new_tokens, "prompt tokens"))
         earlier = None if terms.follows is None else session.requests.get(terms.follows)
         prefix = terms.prefix
         return prompt_tokens(
             number,
-            _whole(terms.new_tokens, "prompt tokens"),
+            whole(terms.new_tokens, "prompt tokens"),
             conversation=() if earlier is None else earlier.request.tokens.runs,
-            prefix=None if prefix is None else (prefix[0], _whole(prefix[1], "tokens of `prefix`")),
-            hash_ids=self._hash_ids(session) if terms.traced else None,
+            prefix=None if prefix is None else (prefix[0], whole(prefix[1], "tokens of `prefix`")),
+            hash_ids=hash_ids_of(session) if terms.traced else None,
         )
 
     def _fetched_prompt(self, session: Session, handle: str, terms: RequestTerms) -> TokenSequence:
@@ -164,15 +164,15 @@ class Gateway:
             )
         return TokenSequence(request.tokens.prefix(request.num_prompt_tokens))
 
-    @staticmethod
-    def _hash_ids(session: Session) -> array[int]:
-        """The hash ids of the turn that ``session`` is in."""
-        trace = session.trace
-        if trace is None or trace.hash_ids is None:
-            raise RunError("`traced` needs a trace with hash ids, such as Mooncake's", code="no-hash-ids")
-        if session.turn == 0:
-            raise RunError("`traced` before the first `turn;` has no row of the trace", code="no-hash-ids")
-        return trace.hash_ids[session.row - 1]
+
+def hash_ids_of(session: Session) -> array[int]:
+    """The hash ids of the turn that ``session`` is in."""
+    trace = session.trace
+    if trace is None or trace.hash_ids is None:
+        raise RunError("`traced` needs a trace with hash ids, such as Mooncake's", code="no-hash-ids")
+    if session.turn == 0:
+        raise RunError("`traced` before the first `turn;` has no row of the trace", code="no-hash-ids")
+    return trace.hash_ids[session.row - 1]
 
 
 def _next_number(session: Session) -> int:
@@ -191,20 +191,20 @@ def _end(number: int, terms: RequestTerms) -> tuple[StopRule, OutputScript]:
 
     The model is not let stop before `min_tokens`.
     """
-    lowest = _whole(terms.min_tokens, "`min_tokens`") if terms.min_tokens else 0
-    length = max(_whole(terms.output_tokens, "output tokens", lowest=1), lowest)
+    lowest = whole(terms.min_tokens, "`min_tokens`") if terms.min_tokens else 0
+    length = max(whole(terms.output_tokens, "output tokens", lowest=1), lowest)
     source = ("output", number)
     if terms.max_tokens is None:
         return StopRule(length, lowest), OutputScript(source)
-    limit = _whole(terms.max_tokens, "`max_tokens`", lowest=1)
+    limit = whole(terms.max_tokens, "`max_tokens`", lowest=1)
     return StopRule(limit, lowest), OutputScript(source, end_at=length - 1)
 
 
-def _whole(value: float, what: str, lowest: float = 0) -> int:
+def whole(value: float, what: str, lowest: float = 0) -> int:
     """``value`` as the whole number that it must be. Raises RunError otherwise."""
     if lowest <= value < _TOO_LARGE:
-        whole = int(value)
-        if whole == value:
-            return whole
+        number = int(value)
+        if number == value:
+            return number
     least = "" if lowest == -inf else f", at least {lowest:.10g}"
     raise RunError(f"{what}: {value:.10g} is not a whole number{least}", code="not-whole")

@@ -57,6 +57,7 @@ class PlannedEngine(PlanningStage):
         self, name: str, member: int, host: Waker, parts: EngineParts, core: EngineCore, log: EngineLog
     ) -> None:
         super().__init__(name, member, host)
+        self.parts = parts
         self.scheduler = parts.scheduler
         self.scheduler.observer = log.queue
         self.core = core

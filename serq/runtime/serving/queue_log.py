@@ -50,17 +50,26 @@ class QueueLog(SchedulerObserver):
         row = row_of(request)
         step = self.formed if outcome == "admitted" else _NOBODY
         self.stays.add(row, request.lane, request.waits_since, now, outcome, step, request.num_preemptions)
-        if outcome == "admitted" and row in self._open:
-            self._open[row].resumed = now
+        if outcome == "admitted":
+            self.resumed(row, now)
+
+    def resumed(self, row: int, now: float) -> None:
+        """The request at ``row`` was admitted, perhaps again."""
+        found = self._open.get(row)
+        if found is not None:
+            found.resumed = now
 
     def preempted(self, request: Request, lost_tokens: int, needed_by: Request | None, now: Time) -> None:
         """``request`` lost what was computed of it, because ``needed_by`` needed blocks."""
-        row = row_of(request)
+        by = _NOBODY if needed_by is None else row_of(needed_by)
+        self.note_preemption(row_of(request), lost_tokens, by, now, self.formed)
+
+    def note_preemption(self, row: int, lost_tokens: int, needed_by: int, now: float, step: int) -> None:
+        """The request at ``row`` was preempted while ``step`` was formed, for the one at ``needed_by``."""
         self.over(row, nan)
         self.lost_tokens += lost_tokens
         self.gave_way[row] = self.gave_way.get(row, 0) + 1
-        by = _NOBODY if needed_by is None else row_of(needed_by)
-        self._open[row] = OpenPreemption(now, self.formed, row, lost_tokens, by)
+        self._open[row] = OpenPreemption(now, step, row, lost_tokens, needed_by)
 
     def delivered(self, sent: SentRequest, now: float) -> None:
         """A token of ``sent`` came: one that runs again has recovered."""

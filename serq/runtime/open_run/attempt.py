@@ -1,0 +1,94 @@
+"""A simulation tries to run ahead of the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from serq.errors import SerqError
+from serq.ir import nodes
+from serq.runtime.open_run.assembly import open_engines
+from serq.runtime.open_run.driver import OpenRun
+from serq.runtime.open_run.engine import OpenEngine
+from serq.runtime.open_run.gateway import OpenGateway
+from serq.runtime.open_run.leaving import LeaveOpenRun
+
+if TYPE_CHECKING:
+    from serq.runtime.simulation import Simulation
+
+
+class Attempt:
+    """One try of ``simulation``, which was built and has not begun, and whose program has the shape."""
+
+    def __init__(self, simulation: Simulation, engines: list[OpenEngine], limit: int | None) -> None:
+        self._simulation = simulation
+        self._engines = engines
+        self._limit = limit
+        self._gateway = OpenGateway(simulation.clock, simulation.deployment.serving.requests)
+        self._run = OpenRun(
+            simulation.clock, simulation.workload, self._gateway, engines, simulation.warmup
+        )
+        stages: dict[str, list[OpenEngine]] = {}
+        for engine in engines:
+            stages.setdefault(engine.stage.name, []).append(engine)
+        names = simulation.model.stages
+        simulation.functions.update(
+            {names[name]: tuple(members) for name, members in stages.items()},
+            send_request=self._gateway.send,
+            sent_request=self._gateway.read,
+        )
+
+    def run(self, horizon: float, progress: Callable[[float, int], None] | None) -> None:
+        """Run to the end. Raises LeaveOpenRun if that is not possible; KeyboardInterrupt at Ctrl-C."""
+        simulation, run = self._simulation, self._run
+        clock = simulation.clock
+
+        def report_progress() -> None:
+            if progress is not None:
+                progress(clock.now, self._events())
+
+        try:
+            last = run.run(horizon, simulation.end_warmup, report_progress)
+        except SerqError as error:
+            raise LeaveOpenRun(str(error)) from error
+        except KeyboardInterrupt:
+            self._close(clock.now)
+            raise
+        if self._limit is None:
+            last = horizon
+        elif not simulation.workload.complete() or run.live or last <= simulation.warmup:
+            raise LeaveOpenRun("the run is not drained")
+        self._close(last)
+
+    def _close(self, now: float) -> None:
+        """Hand over what was counted, up to ``now``."""
+        simulation, run = self._simulation, self._run
+        simulation.clock.now = now
+        for engine in self._engines:
+            engine.close(now)
+        self._gateway.write_all()
+        run.account(now)
+        simulation.world.stand(
+            live=run.live, ended=run.ended, live_time=run.live_time, since=now, events=self._events()
+        )
+
+    def _events(self) -> int:
+        """Arrivals, step ends, and the end of warm-up."""
+        simulation = self._simulation
+        batch = isinstance(simulation.model.program.workload.arrive, nodes.Batch)
+        arrivals = 0 if batch else simulation.workload.arrivals
+        warmed = 0.0 < simulation.warmup <= simulation.clock.now
+        return arrivals + sum(engine.processed for engine in self._engines) + warmed
+
+
+def attempt(simulation: Simulation, limit: int | None) -> Attempt | None:
+    """What runs ``simulation``, with ``limit`` arrivals, ahead of the clock; None: something needs the clock."""
+    from serq.runtime.open_run.shape import leaves_for
+
+    serving = simulation.deployment.serving
+    if not serving.engines or leaves_for(simulation.model.program) is not None:
+        return None
+    engines = open_engines(serving.engines, simulation.clock)
+    return None if engines is None else Attempt(simulation, engines, limit)
+
+

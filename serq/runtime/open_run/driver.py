@@ -1,0 +1,123 @@
+"""An open run: sessions arrive one after the other, and before each the engines come up to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, nextafter
+from operator import itemgetter
+
+from serq.runtime.clock import Clock
+from serq.runtime.open_run.engine import OpenEngine
+from serq.runtime.open_run.gateway import OpenGateway
+from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.workload import Workload
+
+_ORDER = itemgetter(0, 1, 2)
+_ARRIVALS_BETWEEN = 256
+"""After so many arrivals all engines come up to the instant, and who has ended goes on."""
+
+
+class OpenRun:
+    """The loop of an open run. What it leaves to others: building, and the rest of the records."""
+
+    def __init__(
+        self, clock: Clock, workload: Workload, gateway: OpenGateway, engines: Sequence[OpenEngine], warmup: float
+    ) -> None:
+        self._clock = clock
+        self._workload = workload
+        self._gateway = gateway
+        self._engines = engines
+        self._warmup = warmup
+        self.live = self.ended = 0
+        self.live_time = 0.0
+        self.live_since = 0.0
+        self._arrived: list[float] = []
+        self._place = 0
+        """From there on they are not counted among the live ones yet."""
+
+    def run(self, horizon: float, on_warmup: Callable[[], None], on_pause: Callable[[], None]) -> float:
+        """Let time pass until ``horizon``; the instant of the last event.
+
+        ``on_warmup`` is called when warm-up is over, ``on_pause`` now and then.
+        """
+        clock, workload, gateway = self._clock, self._workload, self._gateway
+        warmup = self._warmup if self._warmup > 0.0 else inf
+        countdown = _ARRIVALS_BETWEEN
+        for time, replayed in workload.schedule():
+            if time >= warmup:
+                self._end_warmup(warmup, on_warmup)
+                warmup = inf
+            if time > horizon:
+                break
+            countdown -= 1
+            if countdown == 0:
+                countdown = _ARRIVALS_BETWEEN
+                self.come_up_to(time)
+                gateway.write_ended()
+                on_pause()
+            clock.now = time
+            self._arrived.append(time)
+            session = workload.newcomer(replayed)
+            over = next(session.statements, True)
+            while gateway.rejected and not over:
+                gateway.rejected = False
+                over = next(session.statements, True)
+            if over:
+                self._end_session(time)
+        if warmup <= horizon:
+            self._end_warmup(warmup, on_warmup)
+        self.come_up_to(nextafter(horizon, inf))
+        return clock.now
+
+    def _end_warmup(self, warmup: float, on_warmup: Callable[[], None]) -> None:
+        """Statistics begin: before everything else at that instant (R-B-091)."""
+        self.come_up_to(warmup)
+        self._clock.now = warmup
+        self.account(warmup)
+        on_warmup()
+        for engine in self._engines:
+            engine.reset(warmup)
+        self.live_time = 0.0
+        self.ended = 0
+
+    def come_up_to(self, time: float) -> None:
+        """Everything happens that comes before ``time``; then who has ended goes on, in that order (R-B-002)."""
+        engines = self._engines
+        for engine in engines:
+            engine.run(time)
+        if len(engines) == 1:
+            done, engines[0].done = engines[0].done, []
+        else:
+            done = sorted((entry for engine in engines for entry in engine.done), key=_ORDER)
+            for engine in engines:
+                engine.done = []
+        clock = self._clock
+        for now, _, _, request in done:
+            clock.now = now
+            session = request.session
+            if not next(session.statements, True):
+                raise LeaveOpenRun("a session goes on")
+            session.requests.clear()
+            self._end_session(now)
+
+    def _end_session(self, now: float) -> None:
+        self.account(now)
+        self.live -= 1
+        self.ended += 1
+
+    def account(self, now: float) -> None:
+        """Add the time up to ``now`` to the integral of live sessions, one who came after the other."""
+        since, live, total = self.live_since, self.live, self.live_time
+        arrived, place = self._arrived, self._place
+        while place < len(arrived) and arrived[place] <= now:
+            time = arrived[place]
+            total += live * (time - since)
+            since = time
+            live += 1
+            place += 1
+        if place > _ARRIVALS_BETWEEN:
+            del arrived[:place]
+            place = 0
+        self._place = place
+        self.live_time = total + live * (now - since)
+        self.live_since, self.live = now, live

@@ -1,0 +1,230 @@
+"""How the engine of an open run forms a step: decodes, prompts that go on, admissions (S-006, S-020 to S-060)."""
+
+from __future__ import annotations
+
+from math import isnan
+
+from serq.runtime.open_run.giving_way import GivingWay
+from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.open_run.request import OpenRequest
+class Forming(GivingWay):
+    """The forming of a step."""
+
+    def take_in(self, now: float) -> None:
+        """Those who were sent wait from now on."""
+        for request in self.inbox:
+            request.queued_time = request.waits_since = now
+        self.waiting += self.inbox
+        self.inbox.clear()
+
+    # --- one step ---------------------------------------------------------------------------------------
+
+    def form(self, now: float) -> None:
+        """Form the next step at ``now``: decodes, then prompts that go on, then admissions (S-006)."""
+        number = self.formed
+        told: list[OpenRequest] = []
+        victims, budget = self._decode(now, number, told)
+        if self.waiting and not victims:
+            budget = self._admit(now, number, budget, told)
+        tokens = self.budget - budget
+        start = max(now, self.device_free_at)
+        if not tokens:
+            if not self.flight:
+                raise LeaveOpenRun("a step without tokens")
+            self.is_steady = False
+            self.flight.append((start, now, start, 0, 0, 0, 0, 0, 0, 0, told))
+            return
+        walked = told or self.partial or self._prefilled
+        end = start + (self._step_price(tokens, now) if walked else self.decode_price(number, self.held, now))
+        if not end > start:
+            raise LeaveOpenRun("a step takes no time that the clock can show")
+        self.device_free_at = end
+        self.flight.append(
+            (end, now, start, tokens, self._shares, self._prefilled, len(self.running), len(self.waiting),
+             self.free, victims, told)
+        )  # fmt: skip
+        self.formed = number + 1
+        if number in self.ending:
+            self.uncount_ending(number)
+        for request in told:
+            self.join(request, number)
+            self._last_joined = max(self._last_joined, request.admission)
+        self._see_whether_steady(told)
+
+    def _see_whether_steady(self, told: list[OpenRequest]) -> None:
+        closed = not self.waiting or self._blocked or len(self.running) >= self.max_num_seqs
+        self.is_steady = (
+            closed and not (told or self.partial) and self.count > 0 and len(self.flight) == self.depth
+        )
+        if self.is_steady and self.depth > 1:
+            before = self.flight[0]
+            self.is_steady = before[3] > 0 and not before[10]
+
+    def _decode(self, now: float, number: int, told: list[OpenRequest]) -> tuple[int, int]:
+        """Those who run get their shares: (how many gave way, tokens left)."""
+        need = self.full_at[-number % self.size]
+        victims, goes_on = 0, True
+        if need > self.free:
+            victims, goes_on = self.take_one_by_one(now, number)
+        elif need:
+            self.free -= need
+            self.held += need
+            if self.cached is not None:
+                self.cached.take(need)
+        self._blocked = False
+        self._prefilled, decodes = 0, self.count
+        self._shares = decodes
+        budget = self.budget - decodes
+        if self.partial or self.waiting:
+            totals = self._totals
+            totals.decoders = float(decodes)
+            totals.context_decode = float(self.base + decodes * number)
+            totals.kv_decode = float(self.held * self.size)
+            totals.context_prefill = totals.attention = totals.kv_prefill = 0.0
+        if self.partial and goes_on:
+            gone, budget = self._go_on(now, number, budget, told)
+            victims += gone
+        return victims, budget
+
+    def _share(self, request: OpenRequest, tokens: int, held: int) -> None:
+        """Note a share of a prompt for the price of the step."""
+        computed, totals = request.computed, self._totals
+        self._shares += 1
+        if computed and request.num_tokens - computed == 1:
+            totals.decoders += 1.0
+            totals.context_decode += computed
+            totals.kv_decode += held * self.size
+        else:
+            self._prefilled += tokens
+            totals.context_prefill += computed
+            totals.attention += tokens * (computed + tokens / 2)
+            totals.kv_prefill += held * self.size
+        request.held = held
+        request.computed = computed + tokens
+
+    # --- prompts ----------------------------------------------------------------------------------------
+
+    def _go_on(self, now: float, number: int, budget: int, told: list[OpenRequest]) -> tuple[int, int]:
+        """Prompts that were begun go on: (how many gave way, tokens left) (S-024 to S-027)."""
+        partial, size = self.partial, self.size
+        if partial[0].admission < self._last_joined:
+            wanted = sum(min(request.num_tokens - request.computed, self.threshold) for request in partial)
+            if wanted > budget or self.free < wanted // size + len(partial):
+                raise LeaveOpenRun("decodes behind a prompt may find no tokens or blocks")
+        victims = 0
+        for request in tuple(partial):
+            if budget <= 0:
+                break
+            if request not in self.running:
+                continue
+            tokens = min(request.num_tokens - request.computed, self.threshold, budget)
+            held = -(-(request.computed + tokens) // size)
+            while held - request.held > self.free:
+                victim = next(reversed(self.running))
+                self.preempt(victim, request, now, number)
+                victims += 1
+                if victim is request:
+                    return victims, budget
+            more = held - request.held
+            self.free -= more
+            budget -= tokens
+            self._share(request, tokens, held)
+            if self.cached is not None:
+                self.cached.grow(request, more)
+                self.cached.publish(request, request.computed)
+            if request.computed == request.num_tokens:
+                partial.remove(request)
+                told.append(request)
+        return victims, budget
+
+    def _admit(self, now: float, number: int, budget: int, told: list[OpenRequest]) -> int:
+        """Admit from the head of those who wait, until one does not fit; tokens left (S-050 to S-058)."""
+        waiting, running, size = self.waiting, self.running, self.size
+        while waiting and budget > 0 and len(running) < self.max_num_seqs:
+            request = waiting[0]
+            blocks, evictable = 0, 0
+            if self.cached is not None:
+                found, blocks = self.cached.find(request)
+                evictable = self.cached.evictable(found)
+            request.computed = blocks * size
+            known = request.num_tokens
+            tokens = min(known - request.computed, self.threshold)
+            if tokens > budget:
+                if not self.chunks:
+                    break
+                tokens = budget
+            held = -(-(request.computed + tokens) // size)
+            spare = self.free - evictable - (self.watermark if running else 0) + blocks
+            if (self.whole_must_fit and -(-known // size) > spare) or held > spare:
+                self._blocked = True
+                break
+            waiting.popleft()
+            budget -= tokens
+            self._let_in(request, now, number)
+            cached = request.computed
+            self._share(request, tokens, held)
+            if self.cached is None:
+                self.free -= held
+            else:
+                self.cached.admit(request, found, held - blocks)
+                self.cached.publish(request, request.computed)
+                self.free = self.cached.pool.num_free_blocks
+            (told if request.computed == known else self.partial).append(request)
+            if isnan(request.scheduled_time):
+                request.scheduled_time, request.cached = now, cached
+                self.log.first_admitted(request.num_prompt_tokens, cached)
+        return budget
+
+    def _let_in(self, request: OpenRequest, now: float, number: int) -> None:
+        """``request`` waits no longer: it runs."""
+        self._admissions += 1
+        request.admission = self._admissions
+        self.running[request] = None
+        preemptions = request.num_preemptions
+        self.queue.stays.add(
+            request.row, "waiting", request.waits_since, now, "admitted", number, preemptions
+        )  # fmt: skip
+        if preemptions:
+            self.queue.resumed(request.row, now)
+
+    # --- prices -----------------------------------------------------------------------------------------
+
+    def _step_price(self, tokens: int, now: float) -> float:
+        """What the step that is formed costs, which computes prompts."""
+        totals = self._totals
+        totals.residents = float(len(self.running))
+        totals.scheduled = float(self._shares)
+        totals.tokens = float(tokens)
+        totals.prefilled = float(self._prefilled)
+        return self._priced(now)
+
+    def decode_price(self, number: int, held: int, now: float) -> float:
+        """What step ``number`` costs, formed at ``now``, which only decodes, in ``held`` blocks."""
+        count, residents = self.count, len(self.running)
+        if not self.cost_changes:
+            price = self._prices.get((count, residents))
+            if price is not None:
+                return price
+        totals = self._totals
+        totals.residents = float(residents)
+        totals.scheduled = totals.tokens = totals.decoders = float(count)
+        totals.prefilled = totals.context_prefill = totals.attention = totals.kv_prefill = 0.0
+        totals.context_decode = float(self.base + count * number)
+        totals.kv_decode = float(held * self.size)
+        price = self._priced(now)
+        if not self.cost_changes:
+            self._prices[count, residents] = price
+        return price
+
+    @property
+    def cost_changes(self) -> bool:
+        """Whether steps of equally many decodes may cost different amounts."""
+        return self.price.changes
+
+    def _priced(self, now: float) -> float:
+        if self.price.reads_clock:
+            self.clock.now = now
+        price = self.price.cost(self._totals)
+        if not price > 0.0:
+            raise LeaveOpenRun("a step costs nothing")
+        return price

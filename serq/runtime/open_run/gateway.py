@@ -1,0 +1,128 @@
+"""The statement `request` in an open run."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from serq.runtime.clock import Clock
+from serq.runtime.open_run.engine import OpenEngine
+from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.open_run.request import OpenRequest
+from serq.runtime.request_records import FINISH_REASONS, RequestTable
+from serq.runtime.serving.gateway import RequestTerms, hash_ids_of, whole
+from serq.runtime.serving.identity import own_tokens, prompt_tokens
+from serq.runtime.session import Session
+
+if TYPE_CHECKING:
+    from serq.runtime.vllm.tokens import TokenSequence
+
+_COLUMNS: Final = (
+    ("turn", "turn"), ("engine", "engine"), ("label", "label"), ("sent", "sent_time"),
+    ("queued", "queued_time"), ("scheduled", "scheduled_time"), ("first_token", "first_time"),
+    ("last_token", "last_time"), ("finish", "end_time"), ("prompt_tokens", "num_prompt_tokens"),
+    ("cached_tokens", "cached"), ("generated", "num_output_tokens"), ("deliveries", "deliveries"),
+    ("preemptions", "num_preemptions"), ("first_step", "first_step"), ("last_step", "last_step"),
+)  # fmt: skip
+_ROWS_AT_ONCE: Final = 4096
+
+
+class OpenGateway:
+    """Sends requests, numbered in the order of sending, and writes them down when they have ended."""
+
+    def __init__(self, clock: Clock, table: RequestTable) -> None:
+        self._clock = clock
+        self._table = table
+        self._sent: list[OpenRequest] = []
+        """Those that are not in the table."""
+        self._count = 0
+        self.rejected = False
+        """Whether the latest request was turned away, so that its session goes on at once."""
+
+    def send(self, session: Session, engine: OpenEngine, terms: RequestTerms) -> None:
+        """Send a request of ``session``, which waits until it has ended: unless it is rejected at once."""
+        prompt = whole(terms.new_tokens, "prompt tokens", lowest=1)
+        outputs, stops = self._end(engine, terms, prompt)
+        number = self._count
+        self._count += 1
+        now = self._clock.now
+        if terms.priority:
+            whole(terms.priority, "priority", lowest=-(2.0**53))
+        request = OpenRequest(
+            number, session, terms.handle, engine.number, now, prompt, outputs, stops, terms.label
+        )
+        self._sent.append(request)
+        session.requests[terms.handle] = request  # type: ignore[assignment]
+        if prompt >= engine.max_model_len:
+            request.reason, request.end_time, self.rejected = "rejected", now, True
+            return
+        if engine.hasher is not None:
+            request.tokens = self._tokens(session, number, prompt, terms)
+            request.chain = engine.hasher.keys_of(request.tokens)
+        engine.run(now)
+        engine.send(request)
+
+    def read(self, session: Session, handle: str) -> OpenRequest:
+        """The request that ``session`` sent under ``handle``."""
+        request = session.requests.get(handle)
+        if request is None:
+            raise LeaveOpenRun("a request is read that was not sent")
+        return request  # type: ignore[return-value]
+
+    @staticmethod
+    def _end(engine: OpenEngine, terms: RequestTerms, prompt: int) -> tuple[int, bool]:
+        """(outputs that end it, whether the model stops there) (S-099)."""
+        lowest = whole(terms.min_tokens, "`min_tokens`") if terms.min_tokens else 0
+        length = max(whole(terms.output_tokens, "output tokens", lowest=1), lowest)
+        room = engine.max_model_len - prompt
+        if terms.max_tokens is None:
+            if lowest > room:
+                raise LeaveOpenRun("an output that may not end where there is no room")
+            return min(length, room), False
+        limit = min(whole(terms.max_tokens, "`max_tokens`", lowest=1), room)
+        if lowest > limit:
+            raise LeaveOpenRun("an output that may not end where it must")
+        if length > limit:
+            return limit, False
+        if engine.depth > 1 and length < limit:
+            raise LeaveOpenRun("an end that lengths do not tell")
+        return length, True
+
+    @staticmethod
+    def _tokens(session: Session, number: int, prompt: int, terms: RequestTerms) -> TokenSequence:
+        if terms.prefix is None and not terms.traced:
+            return own_tokens(number, prompt)
+        prefix = terms.prefix
+        return prompt_tokens(
+            number,
+            prompt,
+            prefix=None if prefix is None else (prefix[0], whole(prefix[1], "tokens of `prefix`")),
+            hash_ids=hash_ids_of(session) if terms.traced else None,
+        )
+
+    # --- what is written down -----------------------------------------------------------------------------
+
+    def write_ended(self) -> None:
+        """Write down those at the front that have ended, when they are many."""
+        sent = self._sent
+        if len(sent) < _ROWS_AT_ONCE:
+            return
+        over = next((place for place, request in enumerate(sent) if not request.reason), len(sent))
+        if over >= _ROWS_AT_ONCE:
+            self._write(sent[:over])
+            del sent[:over]
+
+    def write_all(self) -> None:
+        """Write down all as they stand."""
+        self._write(self._sent)
+        self._sent = []
+
+    def _write(self, requests: list[OpenRequest]) -> None:
+        table, nothing = self._table, [0] * len(requests)
+        for column, attribute in _COLUMNS:
+            getattr(table, column).extend(map(attrgetter(attribute), requests))
+        table.session.extend([request.session.number for request in requests])
+        table.handle.extend([request.handle for request in requests])
+        table.fetched_tokens.extend(nothing)
+        reason = FINISH_REASONS.index
+        table.finish_reason.extend([reason(request.reason) for request in requests])

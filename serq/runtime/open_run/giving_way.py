@@ -1,0 +1,154 @@
+"""The state of an engine of an open run, and who gives way where blocks lack (S-026, S-027, S-040 to S-043)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from serq.runtime.clock import Clock
+from serq.runtime.open_run.cached_blocks import CachedBlocks
+from serq.runtime.open_run.counts import DecodeCounts
+from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.open_run.request import OpenRequest
+from serq.runtime.serving.engine import VllmEngine
+from serq.runtime.serving.step_totals import StepTotals
+
+_MOST_PREEMPTIONS: Final = 99
+"""A request that gives way more often may do so for ever; engines on the clock can tell."""
+
+Step = tuple[float, float, float, int, int, int, int, int, int, int, list[OpenRequest]]
+"""A step in flight: its end, when it was formed, its start; tokens, requests, and tokens of prompts; running,
+waiting and free blocks when it was formed; how many gave way to it; and whose prompts it completes."""
+
+
+class StepPrice(NamedTuple):
+    """What a step costs, and whether steps of equally many decodes may cost different amounts."""
+
+    cost: Callable[[StepTotals], float]
+    changes: bool
+    reads_clock: bool
+
+
+class GivingWay(DecodeCounts):
+    """What an engine holds, and preemption."""
+
+    def __init__(
+        self,
+        stage: VllmEngine,
+        number: int,
+        clock: Clock,
+        price: StepPrice,
+        cached: CachedBlocks | None,
+    ) -> None:
+        config = stage.resolved.config
+        super().__init__(config.cache_block_size)
+        self.stage = stage
+        """Whose figures and log are kept."""
+        self.number = number
+        """Its place among the engines of the run."""
+        self.clock = clock
+        self.log, self.table, self.queue = stage.log, stage.log.steps, stage.log.queue
+        self.hasher = stage.hasher
+        self.max_model_len = config.max_model_len
+        self.price = price
+        self.cached = cached
+        self.budget = config.token_budget
+        self.max_num_seqs = config.max_num_seqs
+        self.threshold = config.long_prefill_token_threshold or config.max_model_len
+        self.chunks = config.enable_chunked_prefill
+        self.whole_must_fit = config.scheduler_reserve_full_isl
+        self.watermark = config.watermark_blocks
+        self.usable = self.free = config.num_gpu_blocks - 1
+        self.depth = config.max_concurrent_batches
+        self.inbox: deque[OpenRequest] = deque()
+        """Sent, and not taken in."""
+        self.waiting: deque[OpenRequest] = deque()
+        self.running: dict[OpenRequest, None] = {}
+        """In the order of admission."""
+        self.partial: list[OpenRequest] = []
+        """Those of them whose prompts are not complete, in order."""
+        self.flight: deque[Step] = deque()
+        self.processed = 0
+        """Steps that have ended: the number of the next to end."""
+        self.preemptions = 0
+        self.is_steady = False
+        """Whether the next step is like the latest, if nobody comes or ends."""
+        self.device_free_at = self.since = self.block_time = 0.0
+        self.done: list[tuple[float, float, int, OpenRequest]] = []
+        """Who has ended, and whose session does not know: when, when the last step was formed, the stage's rank."""
+        self._blocked = False
+        """Whether the first who waits found no blocks."""
+        self._admissions = self._last_joined = 0
+        self._shares = self._prefilled = 0
+        """Of the step that is formed."""
+        self._totals = StepTotals(0, 0, 0)
+        self._prices: dict[tuple[int, int], float] = {}
+        """Of steps of decodes alone, by (decodes, running), where their cost reads no more."""
+
+    # --- blocks that lack -------------------------------------------------------------------------------
+
+    def take_one_by_one(self, now: float, number: int) -> tuple[int, bool]:
+        """Blocks lack for step ``number``: the last to come give way, one after another (S-026, S-040).
+
+        How many did; and False if one gave way itself, so that nobody is left to look at (S-027).
+        """
+        if self.partial and self.partial[0].admission < self._last_joined:
+            raise LeaveOpenRun("blocks lack for decodes behind a prompt")
+        victims = 0
+        for request in [request for request in self.running if self._needs_block(request, number)]:
+            while request in self.running and not self.free:
+                self.preempt(next(reversed(self.running)), request, now, number)
+                victims += 1
+            if request not in self.running:
+                return victims, False
+            self.free -= 1
+            self.held += 1
+            if self.cached is not None:
+                self.cached.take(1)
+        return victims, True
+
+    def _needs_block(self, request: OpenRequest, number: int) -> bool:
+        """Whether ``request`` decodes in step ``number`` with the first token of a block."""
+        decodes = request.joined >= 0 and request.last >= number
+        return decodes and not (request.offset + number) % self.size
+
+    def preempt(self, victim: OpenRequest, needed_by: OpenRequest, now: float, number: int) -> None:
+        """``victim`` loses everything before it gets a share of step ``number``, and waits (S-043)."""
+        if self.depth > 1:
+            raise LeaveOpenRun("a request gives way while a step is in flight")
+        if victim.num_preemptions >= _MOST_PREEMPTIONS:
+            raise LeaveOpenRun("a request gives way again and again")
+        del self.running[victim]
+        if victim.joined >= 0:
+            if self.partial:
+                raise LeaveOpenRun("a decode gives way to a prompt")
+            lost = self.withdraw(victim, number)
+            outputs = victim.before + number - victim.joined
+            self.release(victim, lost, outputs)
+            victim.num_output_tokens = victim.deliveries = outputs
+            victim.num_tokens = victim.num_prompt_tokens + outputs
+            victim.last_time, victim.last_step = self.table.end[-1], number - 1
+            victim.joined = -1
+        else:
+            self.partial.remove(victim)
+            lost = victim.computed
+            self.release(victim, lost, victim.num_output_tokens)
+        victim.computed = victim.held = 0
+        self.queue.note_preemption(victim.row, lost, needed_by.row, now, number)
+        victim.num_preemptions += 1
+        victim.waits_since = now
+        self.waiting.appendleft(victim)
+
+    def release(self, request: OpenRequest, computed: int, outputs: int) -> None:
+        """Free the blocks of ``request``, with ``computed`` tokens and the first ``outputs`` outputs."""
+        held = -(-computed // self.size)
+        cached = self.cached
+        if cached is None:
+            self.free += held
+            return
+        more = outputs - request.num_output_tokens
+        if more:
+            cached.publish_outputs(request, more, held, computed)
+        cached.release(request)
+        self.free = cached.pool.num_free_blocks

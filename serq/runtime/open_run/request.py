@@ -1,0 +1,100 @@
+"""A request of an open run: what its engine counts, and what its session reads."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+from serq.runtime.serving.sent_request import RequestReads
+
+if TYPE_CHECKING:
+    from serq.runtime.session import Session
+
+
+class OpenRequest(RequestReads):
+    """One request. It has ``num_tokens`` known tokens, ``computed`` of them while its prompt is computed.
+
+    Once the prompt is complete, with step ``joined``, it is counted: step number i brings output number
+    ``before + i - joined + 1``, up to step ``last``; ``offset + i`` tokens are computed before step i.
+    Before, and again after a preemption, ``joined`` is -1.
+    """
+
+    __slots__ = (
+        "admission",
+        "before",
+        "cached",
+        "chain",
+        "computed",
+        "deliveries",
+        "end_time",
+        "engine",
+        "first_step",
+        "first_time",
+        "handle",
+        "held",
+        "joined",
+        "label",
+        "last",
+        "last_step",
+        "last_time",
+        "num_output_tokens",
+        "num_preemptions",
+        "num_prompt_tokens",
+        "num_tokens",
+        "offset",
+        "outputs",
+        "queued_time",
+        "reason",
+        "row",
+        "scheduled_time",
+        "sent_time",
+        "session",
+        "stops",
+        "table",
+        "tokens",
+        "turn",
+        "waits_since",
+    )
+
+
+    ready_time = nan
+    fetched = 0
+
+    chain: Any
+    """The prefixes of its prompt and outputs, where prefixes are cached."""
+    tokens: Any
+    table: Any
+    """Its blocks, likewise."""
+    admission: int
+    last: int
+    offset: int
+    waits_since: float
+
+    def __init__(
+        self,
+        row: int,
+        session: Session,
+        handle: str,
+        engine: int,
+        sent_time: float,
+        prompt: int,
+        outputs: int,
+        stops: bool,
+        label: float,
+    ) -> None:
+        """``outputs`` tokens end it: by length, or because the model ``stops``."""
+        self.row = row
+        self.session = session
+        self.turn = session.turn
+        self.handle = handle
+        self.engine = engine
+        self.sent_time = sent_time
+        self.num_prompt_tokens = self.num_tokens = prompt
+        self.outputs = outputs
+        self.stops = stops
+        self.label = label
+        self.queued_time = self.scheduled_time = self.first_time = self.last_time = self.end_time = nan
+        self.reason = ""
+        self.cached = self.computed = self.held = 0
+        self.num_output_tokens = self.num_preemptions = self.before = self.deliveries = 0
+        self.first_step = self.last_step = self.joined = -1
