@@ -134,3 +134,5 @@ class Records:
     """What the steps of stages with `cost via` were made of."""
     stopped: str | None = None
     """Why the run ended before its end (``end`` is the instant it had reached); None: it finished."""
+    clock_reason: str | None = None
+    """Why the run was on the clock; None: it ran ahead of it (open_run)."""

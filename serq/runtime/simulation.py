@@ -15,10 +15,11 @@ from serq.runtime.codegen.model import Model, model_of
 from serq.runtime.deployment import Deployment
 from serq.runtime.faults import locate
 from serq.runtime.findings import findings
+from serq.runtime.garbage import rare_garbage_collection
 from serq.runtime.gauges import Gauge
 from serq.runtime.hold import HoldPlan
 from serq.runtime.open_run.attempt import attempt
-from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.random import RandomSource
 from serq.runtime.records import Records, Series
 from serq.runtime.request_records import (
@@ -86,23 +87,31 @@ def simulate(
             engine=engine,
         )
 
-    run = build()
-    try:
-        if engine in ("auto", "fast") and sink is None:
-            if run.run_ahead(progress):
-                return run.records()
-            run = build()
-        run.run(progress, sink)
-    except RunError as error:
-        locate(error, run.clock.now, run.model, source_map)
-        error.records = run.records(stopped=error.message)
-        raise
-    except KeyboardInterrupt:
-        run.drop_partial_samples()
-        interrupted = InterruptedRunError("interrupted", time=run.clock.now)
-        interrupted.records = run.records(stopped="interrupted")
-        raise interrupted from None
-    return run.records()
+    with rare_garbage_collection():
+        run = build()
+        try:
+            reason = _asked_for_clock(engine, keep_rows, sink) or run.run_ahead(progress)
+            if reason is not None:
+                run = build()
+                run.clock_reason = reason
+                run.run(progress, sink)
+        except RunError as error:
+            locate(error, run.clock.now, run.model, source_map)
+            error.records = run.records(stopped=error.message)
+            raise
+        except KeyboardInterrupt:
+            run.drop_partial_samples()
+            interrupted = InterruptedRunError("interrupted", time=run.clock.now)
+            interrupted.records = run.records(stopped="interrupted")
+            raise interrupted from None
+        return run.records()
+
+
+def _asked_for_clock(engine: EngineMode, keep_rows: bool, sink: RecordSink | None) -> ClockReason | None:
+    """Why a run is on the clock, whatever its program is; None: it need not be."""
+    if engine in ("reference", "planned"):
+        return ClockReason.ASKED
+    return ClockReason.RECORDS if keep_rows or sink is not None else None
 
 
 def _turn_number(value: float) -> float:
@@ -138,6 +147,8 @@ class Simulation:
         folder: Path = Path(),
         engine: EngineMode = "auto",
     ) -> None:
+        self.clock_reason: ClockReason | None = None
+        """Why it is on the clock; None: it ran ahead of it."""
         self.clock = Clock()
         self.model: Model = model_of(program)
         self._seed = seed
@@ -227,16 +238,16 @@ class Simulation:
             trim(engine.log.queue.stays, QUEUE_COLUMNS)
             trim(engine.log.queue.preemptions, PREEMPTION_COLUMNS)
 
-    def run_ahead(self, progress: Progress | None) -> bool:
-        """Run ahead of the clock to the end; False, and the simulation is spent, where that is not possible."""
+    def run_ahead(self, progress: Progress | None) -> ClockReason | None:
+        """Run ahead of the clock to the end; or, and the simulation is spent, why that is not possible."""
         found = attempt(self, self._limit)
-        if found is None:
-            return False
+        if isinstance(found, ClockReason):
+            return found
         try:
             found.run(self.horizon, progress)
-        except LeaveOpenRun:
-            return False
-        return True
+        except LeaveOpenRun as leaving:
+            return leaving.reason
+        return None
 
     # --- time -------------------------------------------------------------------------------------------
 
@@ -376,4 +387,5 @@ class Simulation:
             gauges=[gauge.row(now) for gauge in self._gauges],
             connectors=[link.row() for link in self.deployment.links.values()],
             stopped=stopped,
+            clock_reason=None if self.clock_reason is None else self.clock_reason.value,
         )

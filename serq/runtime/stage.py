@@ -126,6 +126,22 @@ class Stage:
         self._present = self._busy = self._wait = self._service = 0.0
         self._completed = 0
 
+    def stand(
+        self,
+        number: int,
+        *,
+        since: float,
+        present: float,
+        busy: float,
+        completed: int,
+        wait: float,
+        service: float,
+    ) -> None:
+        """Stand as if what somebody else has counted had happened here, up to the instant ``since``."""
+        self.number, self._since = number, since
+        self._present, self._busy = present, busy
+        self._completed, self._wait, self._service = completed, wait, service
+
     def row(self, span: float) -> StageRow:
         """The figures over the last ``span`` of time."""
         completed = self._completed

@@ -118,10 +118,8 @@ class Workload:
         return session
 
     def schedule(self) -> Iterator[tuple[float, TracedSession | None]]:
-        """When sessions arrive, and what they replay, where that does not depend on those before.
-
-        The clock shows the last arrival when the next is asked for.
-        """
+        """When sessions arrive, and what they replay, where that does not depend on what becomes of them."""
+        clock = self._clock
         match self._declaration.arrive:
             case nodes.Batch(count):
                 yield from repeat((0.0, None), int(count))
@@ -130,12 +128,18 @@ class Workload:
                 while not self.complete() and (following := next(arrivals, None)) is not None:
                     yield following
             case nodes.Poisson():
-                yield 0.0, None
+                time = 0.0
+                yield time, None
                 while not self.complete():
-                    yield self._next_time(), None
+                    clock.now = time
+                    time = self._next_time()
+                    yield time, None
             case nodes.Renewal():
+                time = 0.0
                 while not self.complete():
-                    yield self._next_time(), None
+                    clock.now = time
+                    time = self._next_time()
+                    yield time, None
 
     def _replace(self, ended: Session) -> None:
         """`closed`: a new session at the instant one ends (R-B-070)."""

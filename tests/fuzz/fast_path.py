@@ -43,7 +43,7 @@ def compared(text: str) -> Comparison:
         return result
     walk, fast = (_run(program, mode) for mode in ("reference", "auto"))
     result.differences = [
-        f"{name}: {_difference(walk[name], fast[name])}" for name in walk if walk[name] != fast.get(name)
+        f"{name}: {difference(walk[name], fast[name])}" for name in walk if walk[name] != fast.get(name)
     ]
     for engine in fast.pop("engines of the fast run", ()):
         result.planned += engine.planned_steps
@@ -75,7 +75,7 @@ def _run(program: api.Program, mode: Any) -> dict[str, Any]:
         records = run.records(stopped=error.message)
     found |= columns(records)
     if mode == "auto":
-        found["engines of the fast run"] = run._deployment.serving.engines
+        found["engines of the fast run"] = run.deployment.serving.engines
     return found
 
 
@@ -87,12 +87,15 @@ def columns(records: Records) -> dict[str, Any]:
                      "warnings", "requests", "gauges", "stopped")
     }  # fmt: skip
     for number, row in enumerate(records.engines):
-        for name in ("steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage", "table"):
+        for name in (
+            *("steps", "tokens", "preemptions", "prefix_hit_rate", "mean_kv_usage"),
+            *("table", "queue", "victims"),
+        ):
             found[f"engine {number}, {name}"] = repr(getattr(row, name))
     return found
 
 
-def _difference(walk: Any, fast: Any) -> str:
+def difference(walk: Any, fast: Any) -> str:
     one, two = str(walk), str(fast)
     at = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
     return f"…{one[max(0, at - 60) : at + 40]}… walked, …{two[max(0, at - 60) : at + 40]}… planned"

@@ -77,7 +77,7 @@ def recorded(
         error, stopped = f"{failure} at {run.clock.now!r}", failure.message
     records = run.records(stopped=stopped)
     found = {name: repr(getattr(records, name)) for name in COMPARED}
-    engines = [stage for stage in run._world.followed if isinstance(stage, Engine)]
+    engines = [stage for stage in run.world.followed if isinstance(stage, Engine)]
     return {"error": error, **found}, engines
 
 

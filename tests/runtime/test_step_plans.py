@@ -65,7 +65,7 @@ def both(source: str) -> list[Engine]:
     )
     run.run()
     assert recorded(run.records()) == recorded(simulate(program.ir, engine="reference"))
-    return [stage for stage in run._world.followed if isinstance(stage, Engine)]
+    return [stage for stage in run.world.followed if isinstance(stage, Engine)]
 
 
 def test_a_run_of_decodes_is_a_few_events() -> None:
@@ -195,7 +195,7 @@ def test_without_planning_every_iteration_names_the_reference() -> None:
         program.ir, seed=1, horizon=100.0, warmup=0.0, arrivals=None, trace=None, engine="reference"
     )
     run.run()
-    (engine,) = run._world.followed
+    (engine,) = run.world.followed
     assert isinstance(engine, Engine) and engine.walked_steps == {WalkReason.REFERENCE: 40}
 
 

@@ -1,10 +1,9 @@
 """Runs in which nobody who is served changes who comes: the engines run ahead of the clock.
 
-With an open workload, sessions that send one request and then only note what came of it, arrivals are known
-before anything is served. Then no event is needed: between two arrivals an engine goes from step end to step
-end in one loop, and those who finished are told afterwards, in the order of time. What is recorded is what the
-engines on the clock record, to the last bit.
+Where sessions send one request and then only note what came of it, arrivals are known before anything is
+served. Then no event is needed: between two arrivals an engine goes from step end to step end in one loop,
+and those who have ended are told afterwards, in the order of time. What is recorded is what engines on the
+clock record, to the last bit.
 
-What this loop does not know it does not guess: it leaves (:class:`LeaveOpenRun`), and the run begins anew on the
-clock.
+What this loop does not know it does not guess: it raises LeaveOpenRun, and the run begins anew on the clock.
 """

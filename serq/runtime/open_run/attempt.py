@@ -11,7 +11,8 @@ from serq.runtime.open_run.assembly import open_engines
 from serq.runtime.open_run.driver import OpenRun
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.gateway import OpenGateway
-from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
+from serq.runtime.open_run.shape import needs_clock
 
 if TYPE_CHECKING:
     from serq.runtime.simulation import Simulation
@@ -50,14 +51,14 @@ class Attempt:
         try:
             last = run.run(horizon, simulation.end_warmup, report_progress)
         except SerqError as error:
-            raise LeaveOpenRun(str(error)) from error
+            raise LeaveOpenRun(ClockReason.ERROR) from error
         except KeyboardInterrupt:
             self._close(clock.now)
             raise
         if self._limit is None:
             last = horizon
         elif not simulation.workload.complete() or run.live or last <= simulation.warmup:
-            raise LeaveOpenRun("the run is not drained")
+            raise LeaveOpenRun(ClockReason.NOT_DRAINED)
         self._close(last)
 
     def _close(self, now: float) -> None:
@@ -81,14 +82,13 @@ class Attempt:
         return arrivals + sum(engine.processed for engine in self._engines) + warmed
 
 
-def attempt(simulation: Simulation, limit: int | None) -> Attempt | None:
-    """What runs ``simulation``, with ``limit`` arrivals, ahead of the clock; None: something needs the clock."""
-    from serq.runtime.open_run.shape import leaves_for
-
+def attempt(simulation: Simulation, limit: int | None) -> Attempt | ClockReason:
+    """What runs ``simulation``, with ``limit`` arrivals, ahead of the clock; or why it cannot."""
     serving = simulation.deployment.serving
-    if not serving.engines or leaves_for(simulation.model.program) is not None:
-        return None
+    if not serving.engines:
+        return ClockReason.NO_ENGINES
+    reason = needs_clock(simulation.model.program)
+    if reason is not None:
+        return reason
     engines = open_engines(serving.engines, simulation.clock)
-    return None if engines is None else Attempt(simulation, engines, limit)
-
-
+    return ClockReason.ENGINE if engines is None else Attempt(simulation, engines, limit)

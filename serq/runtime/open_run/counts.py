@@ -1,7 +1,7 @@
 """Requests that decode, as counts: what the next step takes is known without looking at any of them.
 
-Steps with tokens are numbered from 0 in the order of forming. A request joins with the step that completes its
-prompt and gets a share of every step after it, up to the one that brings its last token.
+Steps with tokens are numbered from 0 in the order of forming. A request joins with the step that completes
+its prompt and gets a share of every step after it, up to the one that brings its last token.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from operator import itemgetter
 from serq.runtime.clock import Clock
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.gateway import OpenGateway
-from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.workload import Workload
 
 _ORDER = itemgetter(0, 1, 2)
@@ -21,7 +21,12 @@ class OpenRun:
     """The loop of an open run. What it leaves to others: building, and the rest of the records."""
 
     def __init__(
-        self, clock: Clock, workload: Workload, gateway: OpenGateway, engines: Sequence[OpenEngine], warmup: float
+        self,
+        clock: Clock,
+        workload: Workload,
+        gateway: OpenGateway,
+        engines: Sequence[OpenEngine],
+        warmup: float,
     ) -> None:
         self._clock = clock
         self._workload = workload
@@ -31,9 +36,10 @@ class OpenRun:
         self.live = self.ended = 0
         self.live_time = 0.0
         self.live_since = 0.0
-        self._arrived: list[float] = []
+        self._arrived: list[tuple[float, bool]] = []
+        """When sessions arrived, and whether they did not end at once."""
         self._place = 0
-        """From there on they are not counted among the live ones yet."""
+        """From there on they are not counted yet among those that are live."""
 
     def run(self, horizon: float, on_warmup: Callable[[], None], on_pause: Callable[[], None]) -> float:
         """Let time pass until ``horizon``; the instant of the last event.
@@ -42,7 +48,7 @@ class OpenRun:
         """
         clock, workload, gateway = self._clock, self._workload, self._gateway
         warmup = self._warmup if self._warmup > 0.0 else inf
-        countdown = _ARRIVALS_BETWEEN
+        countdown, last = _ARRIVALS_BETWEEN, 0.0
         for time, replayed in workload.schedule():
             if time >= warmup:
                 self._end_warmup(warmup, on_warmup)
@@ -54,26 +60,31 @@ class OpenRun:
                 countdown = _ARRIVALS_BETWEEN
                 self.come_up_to(time)
                 gateway.write_ended()
+                for engine in self._engines:
+                    engine.write_ended()
                 on_pause()
-            clock.now = time
-            self._arrived.append(time)
+            clock.now = last = time
             session = workload.newcomer(replayed)
             over = next(session.statements, True)
             while gateway.rejected and not over:
                 gateway.rejected = False
                 over = next(session.statements, True)
-            if over:
-                self._end_session(time)
+            self._arrived.append((time, not over))
+            self.ended += bool(over)
         if warmup <= horizon:
             self._end_warmup(warmup, on_warmup)
         self.come_up_to(nextafter(horizon, inf))
-        return clock.now
+        last = max(last, clock.now)
+        self.account(last)
+        return last
 
     def _end_warmup(self, warmup: float, on_warmup: Callable[[], None]) -> None:
         """Statistics begin: before everything else at that instant (R-B-091)."""
         self.come_up_to(warmup)
         self._clock.now = warmup
         self.account(warmup)
+        for engine in self._engines:
+            engine.write_ended()
         on_warmup()
         for engine in self._engines:
             engine.reset(warmup)
@@ -81,7 +92,7 @@ class OpenRun:
         self.ended = 0
 
     def come_up_to(self, time: float) -> None:
-        """Everything happens that comes before ``time``; then who has ended goes on, in that order (R-B-002)."""
+        """Let all happen that comes before ``time``; then who has ended goes on, in that order (R-B-002)."""
         engines = self._engines
         for engine in engines:
             engine.run(time)
@@ -96,24 +107,21 @@ class OpenRun:
             clock.now = now
             session = request.session
             if not next(session.statements, True):
-                raise LeaveOpenRun("a session goes on")
+                raise LeaveOpenRun(ClockReason.STATEMENTS)
             session.requests.clear()
-            self._end_session(now)
-
-    def _end_session(self, now: float) -> None:
-        self.account(now)
-        self.live -= 1
-        self.ended += 1
+            self.account(now)
+            self.live -= 1
+            self.ended += 1
 
     def account(self, now: float) -> None:
         """Add the time up to ``now`` to the integral of live sessions, one who came after the other."""
         since, live, total = self.live_since, self.live, self.live_time
         arrived, place = self._arrived, self._place
-        while place < len(arrived) and arrived[place] <= now:
-            time = arrived[place]
+        while place < len(arrived) and arrived[place][0] <= now:
+            time, stays = arrived[place]
             total += live * (time - since)
             since = time
-            live += 1
+            live += stays
             place += 1
         if place > _ARRIVALS_BETWEEN:
             del arrived[:place]

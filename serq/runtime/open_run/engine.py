@@ -1,19 +1,20 @@
 """An engine that goes from step end to step end until somebody comes (S-001 to S-103).
 
-It decides as the scheduler of a `vllm` stage decides, which is proven against recorded traces; this one is held
-against it. A request whose prompt is computed is only counted: a step gives every one of them a token, so that
-what a step takes is known without looking at any (see ``fast.decode_set``).
+It decides as the scheduler of a `vllm` stage decides, which is proven against recorded traces; this one is
+held against it.
 """
 
 from __future__ import annotations
 
-from math import inf, nan
+from array import array
+from itertools import repeat
+from math import inf, nan, nextafter
 from operator import attrgetter
 from typing import Final
 
 from serq.runtime.open_run.forming import Forming
 from serq.runtime.open_run.giving_way import Step
-from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
 
 _ADMISSION: Final = attrgetter("admission")
@@ -29,10 +30,8 @@ class OpenEngine(Forming):
     def send(self, request: OpenRequest) -> None:
         """A request arrives now; everything before now has happened. It is taken in between two steps."""
         if -(-request.num_prompt_tokens // self.size) > self.usable:
-            raise LeaveOpenRun("a prompt never fits")
-        stage = self.stage
-        stage.account(request.sent_time)
-        stage.number += 1
+            raise LeaveOpenRun(ClockReason.ERROR)
+        self.figures.come(request.sent_time)
         self.inbox.append(request)
 
     def run(self, until: float) -> None:
@@ -45,26 +44,32 @@ class OpenEngine(Forming):
                     return
                 self.end_step(now)
             elif self.inbox and self.inbox[0].sent_time < until:
-                now = self.inbox[0].sent_time
-                self.since = now
+                now = self.since = self.inbox[0].sent_time
             else:
                 return
-            self.fill(now)
-            if self.is_steady:
-                self.decode_ahead(until)
+            if self.inbox:
+                self.take_in(now)
+            if self.partial or flight or not self._admits_nobody() or not self.decode_ahead(now, until):
+                self.fill(now)
+                if self.is_steady:
+                    self.decode_ahead(now, until)
+
+    def _admits_nobody(self) -> bool:
+        """Whether the next step is one of decodes alone, in an engine that forms one when another ends."""
+        if self.depth > 1 or not self.count:
+            return False
+        return not self.waiting or len(self.running) >= self.max_num_seqs
 
     # --- steps ------------------------------------------------------------------------------------------
 
     def fill(self, now: float) -> None:
         """Form steps until as many are in flight as may be (S-103)."""
         flight = self.flight
-        if self.inbox:
-            self.take_in(now)
+        self.is_steady = False
         while len(flight) < self.depth:
             while flight and not flight[0][3] and flight[0][0] <= now:
                 flight.popleft()  # a step without tokens is done at once
             if not (self.running or self.waiting):
-                self.is_steady = False
                 return
             self.form(now)
 
@@ -72,12 +77,12 @@ class OpenEngine(Forming):
         """The oldest step in flight ends: its tokens come, and who has all of them is done (S-096)."""
         step = self.flight.popleft()
         self.block_time += (self.usable - self.free) * (now - self.since)
-        self.since = now
+        self.since = self.last_end = now
         if not step[3]:
             return
         number = self.processed
         self.processed = number + 1
-        self._note_step(step)
+        self.rows.append(step)
         for request in step[10]:
             if request.first_step < 0:
                 request.first_time, request.first_step = now, number
@@ -86,55 +91,42 @@ class OpenEngine(Forming):
         if number == self.next_end:
             self._end(number, step[1], now)
 
-    def _note_step(self, step: Step) -> None:
-        """A step with tokens has ended."""
-        table = self.table
-        table.end.append(step[0])
-        table.formed.append(step[1])
-        table.start.append(step[2])
-        table.tokens.append(step[3])
-        table.scheduled.append(step[4])
-        table.prefill_tokens.append(step[5])
-        table.running.append(step[6])
-        table.waiting.append(step[7])
-        table.free_blocks.append(step[8])
-        table.preempted.append(step[9])
-        self.preemptions += step[9]
-
     def _end(self, number: int, formed: float, now: float) -> None:
         """Requests have got their last token, with step ``number``."""
         ending = self.pop_ending(number)
         if len(ending) > 1:
             ending.sort(key=_ADMISSION)
-        stage, running, done = self.stage, self.running, self.done
-        rank = stage.rank
-        stage.account(now)
+        running, done, rank = self.running, self.done, self.stage.rank
+        self.figures.go(now, ending)
         for request in ending:
             del running[request]
             self.release(request, request.offset + number + 1, request.outputs - 1)
-            request.num_output_tokens = request.deliveries = request.outputs
+            request.num_output_tokens = request.outputs
             request.last_time = request.end_time = now
             request.last_step = number
             request.reason = "stop" if request.stops else "length"
-            stage.number -= 1
-            stage.complete(now, request.scheduled_time, request.scheduled_time - request.sent_time)
             done.append((now, formed, rank, request))
 
-    def decode_ahead(self, until: float) -> None:
-        """Steps of the same decodes follow each other, until somebody ends, comes, or finds no block."""
-        flight, needs, size = self.flight, self.full_at, self.size
-        ends, frees = [step[0] for step in flight], [step[8] for step in flight]
-        formed, limit = self.formed, self.next_end
+    def decode_ahead(self, now: float, until: float) -> bool:
+        """Steps of the same decodes follow each other, until somebody ends, comes, or finds no block.
+
+        The steps in flight are such; if there is none, the first is formed now. Whether any was formed.
+        """
+        needs, size, formed, limit = self.full_at, self.size, self.formed, self.next_end
+        count, running, waiting = self.count, len(self.running), len(self.waiting)
         free, held, usable = self.free, self.held, self.usable
         since, block_time = self.since, self.block_time
+        steps = list(self.flight)
+        known = len(steps)
+        if steps:
+            now, last, place = steps[0][0], steps[-1][0], 1
+        else:
+            last, place, until = now, 0, max(until, nextafter(now, inf))
         changes = self.cost_changes
-        price = 0.0 if changes else self.decode_price(formed, held, ends[0])
-        end = ends[-1]
-        place = 0
-        while formed <= limit:
-            now = ends[place]
+        price = 0.0 if changes else self.decode_price(formed, held, now)
+        while formed <= limit and now < until:
             need = needs[-formed % size]
-            if now >= until or need > free:
+            if need > free:
                 break
             if changes:
                 price = self.decode_price(formed, held + need, now)
@@ -142,52 +134,72 @@ class OpenEngine(Forming):
             since = now
             free -= need
             held += need
-            formed += 1
+            end = last + price
+            steps.append((end, now, last, count, count, 0, running, waiting, free, 0, _NOBODY))
+            last = end
+            now = steps[place][0]
             place += 1
-            end += price
-            ends.append(end)
-            frees.append(free)
-        if not place:
-            return
-        if not end > ends[-2]:
-            raise LeaveOpenRun("a step takes no time that the clock can show")
-        self._note_steps(place, ends, frees)
+            formed += 1
+        more = len(steps) - known
+        if not more:
+            return False
+        if not last > steps[-1][2]:
+            raise LeaveOpenRun(ClockReason.NO_TIME)
         if self.cached is not None and free < self.free:
             self.cached.take(self.free - free)
-        self.free, self.since, self.block_time, self.held = free, since, block_time, held
-        self.device_free_at = end
-        self.formed = formed
+        self.free, self.held, self.formed = free, held, formed
+        self.since = self.last_end = since
+        self.block_time = block_time
+        self.device_free_at = last
+        self._note_steps(steps)
         if formed - 1 == limit:
             self.uncount_ending(formed - 1)
+        return True
 
-    def _note_steps(self, ended: int, ends: list[float], frees: list[int]) -> None:
-        """``ended`` steps have ended, and as many been formed, which are alike; ``ends`` begin with those
-        that were in flight.
-        """
-        flight, table, depth = self.flight, self.table, self.depth
-        count, running, waiting = self.count, len(self.running), len(self.waiting)
-        for _ in range(min(ended, depth)):
-            self._note_step(flight.popleft())
-        over = max(ended - depth, 0)
-        if over:
-            table.formed.extend(ends[:over])
-            table.start.extend(ends[depth - 1 : depth - 1 + over])
-            table.end.extend(ends[depth : depth + over])
-            table.free_blocks.extend(frees[depth : depth + over])
-            counts, nothing = [count] * over, [0] * over
-            table.tokens.extend(counts)
-            table.scheduled.extend(counts)
-            table.prefill_tokens.extend(nothing)
-            table.preempted.extend(nothing)
-            table.running.extend([running] * over)
-            table.waiting.extend([waiting] * over)
+    def _note_steps(self, steps: list[Step]) -> None:
+        """Those of ``steps`` have ended that are not in flight after them."""
+        ended = len(steps) - self.depth
+        self.rows += steps[:ended]
         self.processed += ended
-        for place in range(over, ended):
-            begin, end = ends[place + depth - 1], ends[place + depth]
-            free = frees[place + depth]
-            flight.append((end, ends[place], begin, count, count, 0, running, waiting, free, 0, _NOBODY))
+        self.flight.clear()
+        self.flight += steps[ended:]
 
     # --- figures ----------------------------------------------------------------------------------------
+
+    def write_ended(self) -> None:
+        """Write the steps that have ended into the table."""
+        rows, table = self.rows, self.table
+        if rows:
+            self.rows = []
+            ends, formed, starts, tokens, scheduled, prefilled, running, waiting, free, preempted, _ = zip(
+                *rows, strict=True
+            )
+            table.end.extend(array("d", ends))
+            table.formed.extend(array("d", formed))
+            table.start.extend(array("d", starts))
+            table.tokens.extend(array("q", tokens))
+            table.scheduled.extend(array("q", scheduled))
+            table.prefill_tokens.extend(array("q", prefilled))
+            table.running.extend(array("q", running))
+            table.waiting.extend(array("q", waiting))
+            table.free_blocks.extend(array("q", free))
+            table.preempted.extend(array("q", preempted))
+            self.preemptions += sum(preempted)
+        self._write_stays()
+
+    def _write_stays(self) -> None:
+        """Write down who waited and was admitted."""
+        stays, table = self.stays, self.queue.stays
+        if stays:
+            self.stays = []
+            requests, entered, left, steps, preemptions = zip(*stays, strict=True)
+            table.request.extend(array("q", requests))
+            table.lane.extend(repeat("waiting", len(stays)))
+            table.entered.extend(array("d", entered))
+            table.left.extend(array("d", left))
+            table.outcome.extend(repeat("admitted", len(stays)))
+            table.step.extend(array("q", steps))
+            table.preemptions.extend(array("q", preemptions))
 
     def account(self, now: float) -> None:
         """Add the time since the last step end to the integral of blocks in use."""
@@ -198,24 +210,26 @@ class OpenEngine(Forming):
     def reset(self, now: float) -> None:
         """Warm-up is over, and the log has forgotten what it measured (R-B-091)."""
         self.since, self.block_time, self.preemptions = now, 0.0, 0
+        self.prompt_tokens = self.cached_tokens = 0
+        self.figures.reset(now)
 
     def close(self, now: float) -> None:
         """The run is over: write down what the engine on the clock would show."""
         self.account(now)
+        self.write_ended()
         self.log.settle(now, self.block_time, self.preemptions)
+        self.log.first_admitted(self.prompt_tokens, self.cached_tokens)
+        self.figures.close(self.stage)
         self.stage.iterations = self.queue.formed = self.stage.planned_steps = self.formed
         for request in self.running:
             self._note_progress(request)
         for request in sorted(self.waiting, key=_ROW):
-            self.queue.stays.add(
-                request.row, "waiting", request.waits_since, nan, "", -1, request.num_preemptions
-            )
+            since, preemptions = request.waits_since, request.num_preemptions
+            self.queue.stays.add(request.row, "waiting", since, nan, "", -1, preemptions)
 
     def _note_progress(self, request: OpenRequest) -> None:
         """How far a request has come that runs."""
         ended = self.processed - 1
-        if request.joined < 0 or ended < request.joined:
-            return
-        outputs = request.before + ended - request.joined + 1
-        request.num_output_tokens = request.deliveries = outputs
-        request.last_time, request.last_step = self.table.end[-1], ended
+        if request.joined >= 0 and ended >= request.joined:
+            request.num_output_tokens = request.before + ended - request.joined + 1
+            request.last_time, request.last_step = self.last_end, ended

@@ -1,12 +1,12 @@
-"""How the engine of an open run forms a step: decodes, prompts that go on, admissions (S-006, S-020 to S-060)."""
+"""How the engine of an open run forms a step: decodes, prompts, admissions (S-006, S-020 to S-060)."""
 
 from __future__ import annotations
 
-from math import isnan
-
 from serq.runtime.open_run.giving_way import GivingWay
-from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
+
+
 class Forming(GivingWay):
     """The forming of a step."""
 
@@ -30,14 +30,14 @@ class Forming(GivingWay):
         start = max(now, self.device_free_at)
         if not tokens:
             if not self.flight:
-                raise LeaveOpenRun("a step without tokens")
+                raise LeaveOpenRun(ClockReason.NO_TOKENS)
             self.is_steady = False
             self.flight.append((start, now, start, 0, 0, 0, 0, 0, 0, 0, told))
             return
         walked = told or self.partial or self._prefilled
         end = start + (self._step_price(tokens, now) if walked else self.decode_price(number, self.held, now))
         if not end > start:
-            raise LeaveOpenRun("a step takes no time that the clock can show")
+            raise LeaveOpenRun(ClockReason.NO_TIME)
         self.device_free_at = end
         self.flight.append(
             (end, now, start, tokens, self._shares, self._prefilled, len(self.running), len(self.waiting),
@@ -110,7 +110,7 @@ class Forming(GivingWay):
         if partial[0].admission < self._last_joined:
             wanted = sum(min(request.num_tokens - request.computed, self.threshold) for request in partial)
             if wanted > budget or self.free < wanted // size + len(partial):
-                raise LeaveOpenRun("decodes behind a prompt may find no tokens or blocks")
+                raise LeaveOpenRun(ClockReason.ORDER)
         victims = 0
         for request in tuple(partial):
             if budget <= 0:
@@ -170,9 +170,10 @@ class Forming(GivingWay):
                 self.cached.publish(request, request.computed)
                 self.free = self.cached.pool.num_free_blocks
             (told if request.computed == known else self.partial).append(request)
-            if isnan(request.scheduled_time):
+            if not request.scheduled_time >= 0.0:  # NaN: it never was
                 request.scheduled_time, request.cached = now, cached
-                self.log.first_admitted(request.num_prompt_tokens, cached)
+                self.prompt_tokens += request.num_prompt_tokens
+                self.cached_tokens += cached
         return budget
 
     def _let_in(self, request: OpenRequest, now: float, number: int) -> None:
@@ -181,9 +182,7 @@ class Forming(GivingWay):
         request.admission = self._admissions
         self.running[request] = None
         preemptions = request.num_preemptions
-        self.queue.stays.add(
-            request.row, "waiting", request.waits_since, now, "admitted", number, preemptions
-        )  # fmt: skip
+        self.stays.append((request.row, request.waits_since, now, number, preemptions))
         if preemptions:
             self.queue.resumed(request.row, now)
 
@@ -226,5 +225,5 @@ class Forming(GivingWay):
             self.clock.now = now
         price = self.price.cost(self._totals)
         if not price > 0.0:
-            raise LeaveOpenRun("a step costs nothing")
+            raise LeaveOpenRun(ClockReason.NO_TIME)
         return price

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from serq.runtime.clock import Clock
 from serq.runtime.open_run.engine import OpenEngine
-from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.request_records import FINISH_REASONS, RequestTable
 from serq.runtime.serving.gateway import RequestTerms, hash_ids_of, whole
@@ -21,7 +22,7 @@ _COLUMNS: Final = (
     ("turn", "turn"), ("engine", "engine"), ("label", "label"), ("sent", "sent_time"),
     ("queued", "queued_time"), ("scheduled", "scheduled_time"), ("first_token", "first_time"),
     ("last_token", "last_time"), ("finish", "end_time"), ("prompt_tokens", "num_prompt_tokens"),
-    ("cached_tokens", "cached"), ("generated", "num_output_tokens"), ("deliveries", "deliveries"),
+    ("cached_tokens", "cached"), ("generated", "num_output_tokens"), ("deliveries", "num_output_tokens"),
     ("preemptions", "num_preemptions"), ("first_step", "first_step"), ("last_step", "last_step"),
 )  # fmt: skip
 _ROWS_AT_ONCE: Final = 4096
@@ -66,7 +67,7 @@ class OpenGateway:
         """The request that ``session`` sent under ``handle``."""
         request = session.requests.get(handle)
         if request is None:
-            raise LeaveOpenRun("a request is read that was not sent")
+            raise LeaveOpenRun(ClockReason.ERROR)
         return request  # type: ignore[return-value]
 
     @staticmethod
@@ -77,15 +78,15 @@ class OpenGateway:
         room = engine.max_model_len - prompt
         if terms.max_tokens is None:
             if lowest > room:
-                raise LeaveOpenRun("an output that may not end where there is no room")
+                raise LeaveOpenRun(ClockReason.STOP)
             return min(length, room), False
         limit = min(whole(terms.max_tokens, "`max_tokens`", lowest=1), room)
         if lowest > limit:
-            raise LeaveOpenRun("an output that may not end where it must")
+            raise LeaveOpenRun(ClockReason.STOP)
         if length > limit:
             return limit, False
         if engine.depth > 1 and length < limit:
-            raise LeaveOpenRun("an end that lengths do not tell")
+            raise LeaveOpenRun(ClockReason.STOP)
         return length, True
 
     @staticmethod
@@ -118,11 +119,12 @@ class OpenGateway:
         self._sent = []
 
     def _write(self, requests: list[OpenRequest]) -> None:
-        table, nothing = self._table, [0] * len(requests)
-        for column, attribute in _COLUMNS:
-            getattr(table, column).extend(map(attrgetter(attribute), requests))
-        table.session.extend([request.session.number for request in requests])
+        table = self._table
+        for name, attribute in _COLUMNS:
+            column: array[float] = getattr(table, name)
+            column.extend(array(column.typecode, list(map(attrgetter(attribute), requests))))
+        table.session.extend(array("q", [request.session.number for request in requests]))
         table.handle.extend([request.handle for request in requests])
-        table.fetched_tokens.extend(nothing)
-        reason = FINISH_REASONS.index
-        table.finish_reason.extend([reason(request.reason) for request in requests])
+        table.fetched_tokens.extend(array("q", [0]) * len(requests))
+        reason = {name: number for number, name in enumerate(FINISH_REASONS)}
+        table.finish_reason.extend(array("q", [reason[request.reason] for request in requests]))

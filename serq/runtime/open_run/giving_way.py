@@ -1,4 +1,4 @@
-"""The state of an engine of an open run, and who gives way where blocks lack (S-026, S-027, S-040 to S-043)."""
+"""The state of an engine of an open run, and who gives way where blocks lack (S-026 to S-043)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from serq.runtime.clock import Clock
 from serq.runtime.open_run.cached_blocks import CachedBlocks
 from serq.runtime.open_run.counts import DecodeCounts
-from serq.runtime.open_run.leaving import LeaveOpenRun
+from serq.runtime.open_run.figures import StageFigures
+from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.step_totals import StepTotals
@@ -71,12 +72,22 @@ class GivingWay(DecodeCounts):
         self.flight: deque[Step] = deque()
         self.processed = 0
         """Steps that have ended: the number of the next to end."""
-        self.preemptions = 0
+        self.rows: list[Step] = []
+        """Steps that have ended and are not in the table."""
+        self.stays: list[tuple[int, float, float, int, int]] = []
+        """Stays in the queue that ended with an admission and are not in the table: row of the request, from,
+        to, step, preemptions before.
+        """
+        self.figures = StageFigures()
+        self.prompt_tokens = self.cached_tokens = self.preemptions = 0
+        """Since warm-up: prompt tokens of first admissions, those of them that were cached, who gave way."""
         self.is_steady = False
         """Whether the next step is like the latest, if nobody comes or ends."""
-        self.device_free_at = self.since = self.block_time = 0.0
+        self.device_free_at = self.since = self.block_time = self.last_end = 0.0
         self.done: list[tuple[float, float, int, OpenRequest]] = []
-        """Who has ended, and whose session does not know: when, when the last step was formed, the stage's rank."""
+        """Who has ended, and whose session does not know it: when, when the last step was formed, the rank of
+        the stage.
+        """
         self._blocked = False
         """Whether the first who waits found no blocks."""
         self._admissions = self._last_joined = 0
@@ -94,7 +105,7 @@ class GivingWay(DecodeCounts):
         How many did; and False if one gave way itself, so that nobody is left to look at (S-027).
         """
         if self.partial and self.partial[0].admission < self._last_joined:
-            raise LeaveOpenRun("blocks lack for decodes behind a prompt")
+            raise LeaveOpenRun(ClockReason.ORDER)
         victims = 0
         for request in [request for request in self.running if self._needs_block(request, number)]:
             while request in self.running and not self.free:
@@ -116,19 +127,19 @@ class GivingWay(DecodeCounts):
     def preempt(self, victim: OpenRequest, needed_by: OpenRequest, now: float, number: int) -> None:
         """``victim`` loses everything before it gets a share of step ``number``, and waits (S-043)."""
         if self.depth > 1:
-            raise LeaveOpenRun("a request gives way while a step is in flight")
+            raise LeaveOpenRun(ClockReason.IN_FLIGHT)
         if victim.num_preemptions >= _MOST_PREEMPTIONS:
-            raise LeaveOpenRun("a request gives way again and again")
+            raise LeaveOpenRun(ClockReason.AGAIN)
         del self.running[victim]
         if victim.joined >= 0:
             if self.partial:
-                raise LeaveOpenRun("a decode gives way to a prompt")
+                raise LeaveOpenRun(ClockReason.ORDER)
             lost = self.withdraw(victim, number)
             outputs = victim.before + number - victim.joined
             self.release(victim, lost, outputs)
-            victim.num_output_tokens = victim.deliveries = outputs
+            victim.num_output_tokens = outputs
             victim.num_tokens = victim.num_prompt_tokens + outputs
-            victim.last_time, victim.last_step = self.table.end[-1], number - 1
+            victim.last_time, victim.last_step = self.last_end, number - 1
             victim.joined = -1
         else:
             self.partial.remove(victim)

@@ -1,7 +1,35 @@
-"""The way out of an open run."""
+"""Why a run is on the clock, and not ahead of it: the one list, and the way out of an open run."""
 
 from __future__ import annotations
+
+from enum import Enum
+
+
+class ClockReason(Enum):
+    """The value is what a report says."""
+
+    ASKED = "engines on the clock were asked for"
+    RECORDS = "what is recorded is taken away meanwhile, or has rows"
+    NO_ENGINES = "no `vllm` stage"
+    CLOSED = "sessions come when others end"
+    GAUGES = "a gauge looks at every instant"
+    LOOKS = "somebody looks at the state of pools or stages"
+    STATEMENTS = "a session does more than send a request and note what came of it"
+    CLAUSES = "a request may begin, end or go on in other ways"
+    ENGINE = "an engine has a scheduler, a queue, a cost or a cache of its own kind"
+    STOP = "an end that lengths do not tell, while a step is in flight"
+    ORDER = "decodes behind a prompt may find no tokens or blocks"
+    IN_FLIGHT = "a request gives way while a step is in flight"
+    AGAIN = "a request gives way again and again"
+    NO_TOKENS = "a step without tokens"
+    NO_TIME = "a step takes no time"
+    ERROR = "something is wrong, or never fits"
+    NOT_DRAINED = "the arrivals asked for have not all ended"
 
 
 class LeaveOpenRun(Exception):  # noqa: N818 - a signal, not an error
     """Something came that only engines on the clock know how to do; the run begins anew there."""
+
+    def __init__(self, reason: ClockReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason

@@ -25,7 +25,6 @@ class OpenRequest(RequestReads):
         "cached",
         "chain",
         "computed",
-        "deliveries",
         "end_time",
         "engine",
         "first_step",
@@ -96,5 +95,10 @@ class OpenRequest(RequestReads):
         self.queued_time = self.scheduled_time = self.first_time = self.last_time = self.end_time = nan
         self.reason = ""
         self.cached = self.computed = self.held = 0
-        self.num_output_tokens = self.num_preemptions = self.before = self.deliveries = 0
+        self.num_output_tokens = self.num_preemptions = self.before = 0
         self.first_step = self.last_step = self.joined = -1
+
+    @property
+    def deliveries(self) -> int:  # type: ignore[override]
+        """Every step brings one token."""
+        return self.num_output_tokens

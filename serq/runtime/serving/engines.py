@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from serq.errors import RunError
 from serq.runtime.request_records import EngineRow, RequestTable
-from serq.runtime.serving.starvation import InMemoryWaits, starvation_warning
+from serq.runtime.serving.starvation import starvation_in_memory
 from serq.runtime.serving.thrash import thrash_warning
 from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.source import Diagnostic
@@ -57,9 +57,7 @@ class Engines:
             warning
             for number, engine in enumerate(self.engines)
             if not self.requests.handed_over
-            for warning in starvation_warning(
-                InMemoryWaits(self.requests, number), f"{engine!r}", engine.name, now
-            )
+            for warning in starvation_in_memory(self.requests, number, f"{engine!r}", engine.name, now)
         ]
         return (
             self._notes

@@ -265,19 +265,19 @@ class SentRequest(RequestReads):
             return self.request.block_hashes
         return hasher.keys_of(self.request.tokens).keys
 
-    # --- what it reads ----------------------------------------------------------------------------------------
+    # --- counts ---------------------------------------------------------------------------------------------
 
     @property
-    def num_prompt_tokens(self) -> int:
+    def num_prompt_tokens(self) -> int:  # type: ignore[override]
         """Length of the prompt."""
         return self.request.num_prompt_tokens
 
     @property
-    def num_output_tokens(self) -> int:
+    def num_output_tokens(self) -> int:  # type: ignore[override]
         """Tokens that came back."""
         return self.request.num_output_tokens
 
     @property
-    def num_preemptions(self) -> int:
+    def num_preemptions(self) -> int:  # type: ignore[override]
         """How often it was preempted."""
         return self.request.num_preemptions

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, inf, isnan
+from operator import itemgetter
 from typing import Final, NamedTuple, Protocol
 
 from serq.runtime.request_records import RequestTable
@@ -46,34 +46,34 @@ class Waits(Protocol):
         """The wait at ``rank``, from 0, if those of the admitted were sorted."""
 
 
-@dataclass(frozen=True, slots=True)
 class InMemoryWaits:
     """The requests of engine number ``engine`` in a table that has all of them."""
 
-    table: RequestTable
-    engine: int
-
-    def _all(self) -> list[Wait]:
-        table = self.table
+    def __init__(self, table: RequestTable, engine: int) -> None:
         columns = (table.engine, table.session, table.queued, table.scheduled, table.finish)
-        rows = enumerate(zip(*columns, strict=True))
-        mine = (Wait(place, *row[1:]) for place, row in rows if row[0] == self.engine)
-        return [wait for wait in mine if not isnan(wait.queued)]
+        self._rows = [
+            (place, *row[1:])
+            for place, row in enumerate(zip(*columns, strict=True))
+            if row[0] == engine and row[2] >= 0.0  # NaN: it was never taken in
+        ]
+        self._lengths = sorted(row[3] - row[2] for row in self._rows if row[3] >= 0.0)
 
     def latest_first(self) -> Iterator[Wait]:
         """Those taken in last come first."""
-        return iter(sorted(self._all(), key=lambda wait: wait.queued, reverse=True))
-
-    def _lengths(self) -> list[float]:
-        return sorted(wait.length(0.0) for wait in self._all() if not isnan(wait.scheduled))
+        return map(Wait._make, sorted(self._rows, key=itemgetter(2), reverse=True))
 
     def admitted(self) -> int:
         """How many were admitted."""
-        return len(self._lengths())
+        return len(self._lengths)
 
     def admitted_at_rank(self, rank: int) -> float:
         """The wait at ``rank``, from 0, if those of the admitted were sorted."""
-        return self._lengths()[rank]
+        return self._lengths[rank]
+
+    def longest(self, now: float) -> float:
+        """The longest wait of anybody, till ``now`` of those who still wait; 0 if there is none."""
+        ends = (row[3] if row[3] >= 0.0 else row[4] if row[4] >= 0.0 else now for row in self._rows)
+        return max((end - row[2] for end, row in zip(ends, self._rows, strict=True)), default=0.0)
 
 
 def quantile_of_waits(waits: Waits) -> float:
@@ -120,3 +120,13 @@ def starvation_warning(waits: Waits, name: str, stage: str, now: float) -> list[
             help="its order of waiting lets others pass for ever; give it a bound, such as aging",
         )
     ]
+
+
+def starvation_in_memory(
+    table: RequestTable, engine: int, name: str, stage: str, now: float
+) -> list[Diagnostic]:
+    """The same of engine number ``engine``, all of whose requests are in ``table``."""
+    waits = InMemoryWaits(table, engine)
+    if waits.longest(now) <= _TIMES_P99 * quantile_of_waits(waits):
+        return []
+    return starvation_warning(waits, name, stage, now)

@@ -92,7 +92,7 @@ def run_to_the_end(text: str, seed: int) -> Simulation:
     program = serq.compile(source=text).ir
     simulation = Simulation(program, seed=seed, horizon=1e6, warmup=0.0, arrivals=SESSIONS, trace=None)
     simulation.run()
-    while simulation._world.advance(1e7):
+    while simulation.world.advance(1e7):
         pass
     return simulation
 
@@ -101,7 +101,7 @@ def run_to_the_end(text: str, seed: int) -> Simulation:
 def test_nothing_is_left_behind(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
     simulation = run_to_the_end(random_program(seed), seed)
-    for member in simulation._deployment.serving.engines:
+    for member in simulation.deployment.serving.engines:
         scheduler = member.scheduler
         assert scheduler.kv_cache_manager.block_pool.num_free_blocks == scheduler.config.num_gpu_blocks - 1
         assert not scheduler.requests and not member.number and not member.is_stalled

@@ -109,14 +109,14 @@ def test_scheduling_an_unchanged_state_decides_the_same(seed: int, monkeypatch: 
     simulation = simulated(random_program(seed, reads=False), seed)
     undisturbed = simulated(random_program(seed, reads=False), seed)
     undisturbed.run()
-    world = simulation._world
-    simulation._workload.begin()
+    world = simulation.world
+    simulation.workload.begin()
     world.settle()
     world.react()
     compared = 0
     while not simulation._drained() and world.advance(1e6):
         if random.random() < 0.05:
-            for engine in simulation._deployment.serving.engines:
+            for engine in simulation.deployment.serving.engines:
                 one, two = (copy.deepcopy(engine.scheduler).schedule(world.clock.now) for _ in range(2))
                 compared += decisions(one) == decisions(two) != []
                 assert decisions(one) == decisions(two)

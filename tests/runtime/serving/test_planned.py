@@ -75,7 +75,7 @@ def walked(
     cost: str = "10",
     arrive: str = "batch(3)",
     session: str = ASK,
-    mode: Any = "auto",
+    mode: Any = "planned",
     before: str = "",
     members: str = "",
 ) -> dict[str, int]:
@@ -143,7 +143,7 @@ def test_a_run_of_decodes_is_planned() -> None:
         source=f"stage engine : vllm {{ {PLAIN} async_scheduling false; cost 10; }}"
         + LOAD.format(arrive="batch(1)", session=ASK)
     )
-    row = simulate(program.ir).engines[0]
+    row = simulate(program.ir, engine="planned").engines[0]
     assert row.steps == 30
     assert row.planned_steps == 29
     assert list(row.table.end) == [10.0 * step for step in range(1, 31)]

@@ -130,7 +130,7 @@ def test_host_memory_is_free_when_the_request_is_back() -> None:
         program = serq.compile(source=text(ASK, link="offload_blocks 5;", horizon=horizon)).ir
         run = Simulation(program, seed=1, horizon=horizon, warmup=0.0, arrivals=None, trace=None)
         run.run()
-        connector = run._deployment.serving.engines[1].scheduler.connector
+        connector = run.deployment.serving.engines[1].scheduler.connector
         assert isinstance(connector, EngineConnector)
         free.append(connector.offload.num_free_blocks)
     assert free == [5, 0, 0, 5]

@@ -1,0 +1,82 @@
+"""One random program a seed whose sessions send one request each and only note what came of it.
+
+Like :mod:`tests.fuzz.engine_programs`: small memories, and instants that coincide.
+"""
+
+from __future__ import annotations
+
+from tests.fuzz.engine_programs import EngineProgram
+
+NOTES = (
+    "ttft(chat)", "e2e(chat)", "tpot(chat)", "itl(chat)", "generated(chat)", "cached_tokens(chat)",
+    "preempted(chat)", "queue_time(chat)", "stopped(chat)", "rejected(chat)", "~exp(3)", "now", "turn_no",
+    "sent(chat)", "first_token(chat)", "last_token(chat)", "prompt_tokens(chat)",
+)  # fmt: skip
+
+
+class OpenProgram(EngineProgram):
+    """The text of one program."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.count = self.rng.choice((1, 1, 1, 2, 3))
+
+    def text(self) -> str:
+        """The program."""
+        return "\n".join((self.engine(), self.workload(), self.session(), self.run())) + "\n"
+
+    def engine(self) -> str:
+        return super().engine().replace("stage engine[2]", f"stage engine[{self.count}]")
+
+    def waiting(self) -> str:
+        return super().waiting() if self.chance(0.15) else ""
+
+    def cost(self) -> str:
+        while True:
+            cost = super().cost()
+            other = "room" in cost or ("engine[" in cost and self.count < 2)
+            if not other or "kv_usage(engine[0])" in cost or "queue(engine[0])" in cost:
+                return cost
+
+    def workload(self) -> str:
+        text = super().workload()
+        if self.closed:
+            self.closed, self.open = False, True
+            init = text[text.index("init") :]
+            text = f"workload {{ arrive poisson({self.rng.choice((0.02, 0.1, 0.5))}); {init}"
+        return text
+
+    def session(self) -> str:
+        if self.count == 1:
+            pick = "set j = 0;"
+        elif self.chance(0.3):
+            key = self.pick(
+                "queue(engine[k])", "running(engine[k]) + waiting(engine[k])", "kv_usage(engine[k])",
+                "kv_usage(engine[k]), queue(engine[k])",
+            )  # fmt: skip
+            pick = f"choose k in {self.count} by ({key}); set j = k;"
+        else:
+            pick = f"set j = floor(~uniform(0, {self.count}));"
+        notes = " ".join(f"observe note{i} = {self.pick(*NOTES)};" for i in range(self.rng.randint(0, 3)))
+        turn = "turn;" if self.chance(0.5) else ""
+        body = f"set j = 0; {turn} {pick} {self.request()} {notes}"
+        if self.chance(0.15):
+            body = f"branch (p > 20) {{ {body} }} else {{ {self.pick('', 'end;', self.request())} }}"
+            body = f"set j = 0; {body}"
+        return f"session {{ {body} }}"
+
+    def request(self) -> str:
+        clauses = []
+        if self.chance(0.35):
+            clauses.append(f"prefix (text, {self.pick(5, 16, 32, 33)})")
+        if self.chance(0.1):
+            clauses.append("priority (pri)")
+        if self.chance(0.2):
+            clauses.append("class (pri)")
+        if self.chance(0.2):
+            clauses.append(f"max_tokens ({self.pick(2, 9, 30)})")
+        if self.chance(0.1):
+            clauses.append(f"min_tokens ({self.pick(0, 2, 5)})")
+        if self.chance(0.03):
+            clauses.append(f"abort after ({self.pick(0, 5, 10, 40)})")
+        return f"request chat on engine[j] (p, o) {' '.join(clauses)};"
