@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 Sets = Mapping[str, str | float]
 """New values for `let`s: a number, or the text of a constant expression."""
-EngineMode = Literal["auto", "fast", "reference"]
+EngineMode = Literal["auto", "fast", "planned", "reference"]
 """How `vllm` stages run: planned ahead where that is possible, always or refused, never."""
-ENGINE_MODES: Final = ("auto", "fast", "reference")
+ENGINE_MODES: Final = ("auto", "fast", "planned", "reference")
 Settings = Mapping[str, float]
 """New values for parts of the run block."""
 Progress = Callable[[float, int], None]

@@ -47,7 +47,14 @@ class Profile:
         peak = peak_memory()
         if peak is not None:
             parts.append(f"peak memory {peak / 1e6:,.0f} MB")
-        return "\n".join((*lines, ", ".join(parts), *_planned(records)))
+        return "\n".join((*lines, ", ".join(parts), *_clock(records), *_planned(records)))
+
+
+def _clock(records: Records) -> Iterator[str]:
+    """Whether the run was ahead of the clock, where it has engines that could be."""
+    if records.engines:
+        reason = records.clock_reason
+        yield "ran ahead of the clock" if reason is None else f"on the clock: {reason}"
 
 
 def _planned(records: Records) -> Iterator[str]:

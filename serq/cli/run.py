@@ -65,9 +65,9 @@ def step_range(
 @click.option("--overwrite", is_flag=True, help="Replace the run that DIR holds.")
 @click.option(
     "--engine",
-    type=click.Choice(("auto", "fast", "reference")),
+    type=click.Choice(("auto", "fast", "planned", "reference")),
     default="auto",
-    help="How vllm stages run: planned ahead where possible, always (or refused), never. Same results.",
+    help="How vllm stages run: as fast as possible; or refused; planned on the clock; walked. Same results.",
 )
 @click.option("--reps", type=click.IntRange(1), default=1, help="Run with N seeds: means over the runs.")
 @click.option("--jobs", type=int, help="Processes for --reps (default: one a core).")
