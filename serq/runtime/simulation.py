@@ -366,7 +366,7 @@ class Simulation:
             stage.account(now)
         serving = self.deployment.serving
         engines = serving.rows(now)
-        found = [] if stopped else list(findings(world, stages, self._workload, self._warmup))
+        found = [] if stopped else list(findings(world, stages, self.workload, self.warmup))
         return Records(
             horizon=self.horizon,
             end=now,
