@@ -127,6 +127,7 @@ class Workload:
                 arrivals = in_order_of_time(self._timed_trace(), speed)
                 while not self.complete() and (following := next(arrivals, None)) is not None:
                     yield following
+                self.exhausted = True
             case nodes.Poisson():
                 time = 0.0
                 yield time, None

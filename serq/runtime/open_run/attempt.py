@@ -68,9 +68,12 @@ class Attempt:
         for engine in self._engines:
             engine.close(now)
         self._gateway.write_all()
-        run.account(now)
         simulation.world.stand(
-            live=run.live, ended=run.ended, live_time=run.live_time, since=now, events=self._events()
+            live=run.live,
+            ended=run.ended,
+            live_time=run.live_time,
+            since=run.live_since,
+            events=self._events(),
         )
 
     def _events(self) -> int:

@@ -10,6 +10,7 @@ from serq.runtime.clock import Clock
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.gateway import OpenGateway
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
+from serq.runtime.session import Session
 from serq.runtime.workload import Workload
 
 _ORDER = itemgetter(0, 1, 2)
@@ -35,7 +36,7 @@ class OpenRun:
         self._warmup = warmup
         self.live = self.ended = 0
         self.live_time = 0.0
-        self.live_since = 0.0
+        self.live_since = self._last_end = 0.0
         self._arrived: list[tuple[float, bool]] = []
         """When sessions arrived, and whether they did not end at once."""
         self._place = 0
@@ -68,14 +69,14 @@ class OpenRun:
             over = next(session.statements, True)
             while gateway.rejected and not over:
                 gateway.rejected = False
-                over = next(session.statements, True)
+                over = self._go_on_rejected(session, time)
             self._arrived.append((time, not over))
             self.ended += bool(over)
         if warmup <= horizon:
             self._end_warmup(warmup, on_warmup)
         self.come_up_to(nextafter(horizon, inf))
-        last = max(last, clock.now)
-        self.account(last)
+        last = max(last, self._last_end)
+        self.account(max(last, self.live_since))
         return last
 
     def _end_warmup(self, warmup: float, on_warmup: Callable[[], None]) -> None:
@@ -90,6 +91,14 @@ class OpenRun:
             engine.reset(warmup)
         self.live_time = 0.0
         self.ended = 0
+
+    def _go_on_rejected(self, session: Session, now: float) -> bool | None:
+        """A session whose request was turned away goes on at once: after those who have ended before."""
+        self.come_up_to(now)
+        if any(engine.ends_at(now) for engine in self._engines):
+            raise LeaveOpenRun(ClockReason.TIE)
+        self._clock.now = now
+        return next(session.statements, True)
 
     def come_up_to(self, time: float) -> None:
         """Let all happen that comes before ``time``; then who has ended goes on, in that order (R-B-002)."""
@@ -112,6 +121,8 @@ class OpenRun:
             self.account(now)
             self.live -= 1
             self.ended += 1
+        if done:
+            self._last_end = done[-1][0]
 
     def account(self, now: float) -> None:
         """Add the time up to ``now`` to the integral of live sessions, one who came after the other."""

@@ -60,6 +60,10 @@ class OpenEngine(Forming):
             return False
         return not self.waiting or len(self.running) >= self.max_num_seqs
 
+    def ends_at(self, now: float) -> bool:
+        """Whether a step ends at ``now``, before which everything has happened."""
+        return bool(self.flight) and self.flight[0][0] == now
+
     # --- steps ------------------------------------------------------------------------------------------
 
     def fill(self, now: float) -> None:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from serq.runtime.open_run.giving_way import GivingWay
+from serq.runtime.clock import Clock
+from serq.runtime.open_run.cached_blocks import CachedBlocks
+from serq.runtime.open_run.giving_way import GivingWay, StepPrice
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
+from serq.runtime.serving.engine import VllmEngine
+from serq.runtime.serving.step_totals import StepTotals
 
 
 class Forming(GivingWay):
     """The forming of a step."""
+
+    def __init__(
+        self, stage: VllmEngine, number: int, clock: Clock, price: StepPrice, cached: CachedBlocks | None
+    ) -> None:
+        super().__init__(stage, number, clock, price, cached)
+        self._shares = self._prefilled = 0
+        """Of the step that is formed."""
+        self._totals = StepTotals(0, 0, 0)
+        self._prices: dict[tuple[int, int], float] = {}
+        """Of steps of decodes alone, by (decodes, running), where their cost reads no more."""
 
     def take_in(self, now: float) -> None:
         """Those who were sent wait from now on."""

@@ -91,11 +91,6 @@ class GivingWay(DecodeCounts):
         self._blocked = False
         """Whether the first who waits found no blocks."""
         self._admissions = self._last_joined = 0
-        self._shares = self._prefilled = 0
-        """Of the step that is formed."""
-        self._totals = StepTotals(0, 0, 0)
-        self._prices: dict[tuple[int, int], float] = {}
-        """Of steps of decodes alone, by (decodes, running), where their cost reads no more."""
 
     # --- blocks that lack -------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ class ClockReason(Enum):
     AGAIN = "a request gives way again and again"
     NO_TOKENS = "a step without tokens"
     NO_TIME = "a step takes no time"
+    TIE = "somebody takes note at the instant at which a step ends"
     ERROR = "something is wrong, or never fits"
     NOT_DRAINED = "the arrivals asked for have not all ended"
 

@@ -145,6 +145,8 @@ PLAIN = "request r on npu (40, 30);"
                                      "long_prefill_token_threshold 8;"}),
         ("IN_FLIGHT", {"session": "request r on npu (32, 20);", "arrive": "batch(2)", "blocks": 6,
                        "options": "enable_prefix_caching false;"}),
+        ("TIE", {"session": "request r on npu (serial == 1 ? 200 : 40, 30); observe x = now;",
+                 "arrive": "renewal(50)"}),
         ("NO_TIME", {"session": PLAIN, "cost": "0.00000000000001", "arrive": "renewal(4000)"}),
         ("NOT_DRAINED", {"session": PLAIN, "arrive": "poisson(1)", "settings": "horizon 50; arrivals 2;"}),
         ("ERROR", {"session": "request r on npu (190, 3);", "blocks": 6}),
