@@ -71,6 +71,17 @@ class Setting(NamedTuple):
     source: str
 
 
+class Origin(NamedTuple):
+    """Measurements that prices rest on: where they are kept, the device they were made on, and when.
+
+    Empty where their source does not say.
+    """
+
+    file: str
+    device: str
+    date: str
+
+
 class CacheRequest(NamedTuple):
     """What an engine says about its KV cache; ``block_size`` is that of its full attention."""
 
@@ -94,6 +105,8 @@ class BuiltExecutor:
     settings: tuple[Setting, ...] = ()
     memory: Memory | None = None
     """Where it knows the device: what it leaves for the KV cache of an engine."""
+    origins: tuple[Origin, ...] = ()
+    """The measurements that it uses; none: what its prices rest on is stated or assumed."""
 
 
 class ExecutorOptions:

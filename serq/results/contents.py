@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from serq.results.opening import Line
 from serq.results.tables import Table
 from serq.source import Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The parts of a report: the run in one line, tables, notes, warnings, outcomes of expectations."""
+    """The parts of a report: first lines, the run in one line, tables, notes, warnings, expectations."""
 
+    opening: Sequence[Line]
     headline: str
     tables: Sequence[Table] = ()
     notes: Sequence[str] = ()

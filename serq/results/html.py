@@ -15,6 +15,8 @@ def as_html(contents: Contents) -> str:
 
 
 def _parts(contents: Contents) -> Iterator[str]:
+    for line in contents.opening:
+        yield f"<div><strong>{line.about}</strong> {escape(line.says)}</div>"
     yield f"<p>{escape(contents.headline)}</p>"
     for table in contents.tables:
         yield table_html(table)

@@ -15,7 +15,10 @@ from serq.results import dump, frames, html, json_form, tables, text
 from serq.results.answers import Answers, answer
 from serq.results.contents import Contents
 from serq.results.engines import engine_figures
+from serq.results.evidence import costs_data
 from serq.results.groups import BY, By, RequestGroup, group_name, request_groups
+from serq.results.modelled import modelled
+from serq.results.opening import opening
 from serq.results.settling import MainSeries, Settling, main_name, requests_series, settling
 from serq.results.statistics import InMemory, Summary, summarize
 from serq.results.step_listing import step_tables
@@ -186,7 +189,11 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, in the shape of :meth:`to_json`."""
-        return json_form.as_dict(self.records, self.observations, self.answers, self.classes)
+        out = json_form.as_dict(self.records, self.observations, self.answers, self.classes)
+        if self._program is not None and (self.records.engines or self.records.prices):
+            out["models"] = modelled(self._program)
+            out["costs"] = costs_data(self._program, self.records.prices)
+        return out
 
     def to_json(self) -> str:
         """The report as one line of JSON (R-B-118): null for what is not finite."""
@@ -206,6 +213,12 @@ class Report:
         if name not in FIGURES:
             raise UsageError(f"no picture `{name}`; there are " + ", ".join(f"`{n}`" for n in FIGURES))
         return FIGURES[name](self.records)
+
+    @cached_property
+    def families(self) -> list[RequestGroup]:
+        """What the requests of every `vllm` stage with several members saw, whichever member served them."""
+        names = {row.name for row in self.records.engines if row.member > 0}
+        return [group for group in self._groups("stage") if group.name in names] if names else []
 
     @cached_property
     def settling(self) -> Settling | None:
@@ -234,6 +247,7 @@ class Report:
         if self.settling is not None:
             told.append(self.settling.note())
         return Contents(
+            opening=opening(self),
             headline=text.headline(self.records),
             tables=tables.report_tables(self.records, self.observations, self.answers, self.classes),
             notes=told,

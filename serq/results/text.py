@@ -21,7 +21,7 @@ def headline(records: Records) -> str:
 
 
 def as_text(contents: Contents) -> str:
-    """The whole report: headline, tables, notes, warnings, outcomes of expectations."""
+    """The whole report: first lines, headline, tables, notes, warnings, outcomes of expectations."""
     return "\n".join(_lines(contents))
 
 
@@ -31,6 +31,10 @@ def tables_text(tables: Iterable[Table]) -> str:
 
 
 def _lines(contents: Contents) -> Iterator[str]:
+    width = max(len(line.about) for line in contents.opening)
+    for line in contents.opening:
+        yield f"{line.about.ljust(width)}  {line.says}"
+    yield ""
     yield contents.headline
     for table in contents.tables:
         yield ""

@@ -9,7 +9,14 @@ from typing import Any, Final
 
 from serq.ir import nodes
 from serq.kernels.executor import BatchTotals, Evidence, Executor, Price, TotalsExecutor
-from serq.kernels.registry import BuiltExecutor, CacheRequest, PricedStage, Setting, create_executor
+from serq.kernels.registry import (
+    BuiltExecutor,
+    CacheRequest,
+    Origin,
+    PricedStage,
+    Setting,
+    create_executor,
+)
 from serq.kernels.step_batch import StepBatch
 from serq.runtime.token_run import TokenBatch
 from serq.source import Diagnostic
@@ -89,6 +96,8 @@ class PriceRow:
     kind: str
     settings: tuple[Setting, ...]
     ledger: PriceLedger
+    origins: tuple[Origin, ...] = ()
+    """The measurements that its prices use."""
 
 
 class MeteredExecutor:
@@ -184,7 +193,8 @@ class Pricing:
             for member in stage.members:
                 ledger.merge(member.ledger)
             declared, settings = stage.declared, (*stage.built.settings, *stage.memory)
-            rows.append(PriceRow(name, declared.name, declared.kind, settings, ledger))
+            origins = stage.built.origins
+            rows.append(PriceRow(name, declared.name, declared.kind, settings, ledger, origins))
         return rows
 
     def warnings(self) -> list[Diagnostic]:

@@ -28,8 +28,13 @@ def test_text(program: Path) -> None:
     result = serq(program)
     assert result.exit_code == 0 and result.stderr == ""
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("run to 10 s of 10 s, seed 1: 3 arrivals, 3 ended")
-    assert lines[3].split() == ["done", "3", "4", "-", "0.25", "4", "-", "6", "-", "2", "6"]
+    assert lines[:3] == [
+        "served    3 sessions, 0.3/s; `done` mean 4, p50 4, p99 6; `late` mean 3, p50 2, p99 4",
+        "warnings  none",
+        "",
+    ]
+    assert lines[3].startswith("run to 10 s of 10 s, seed 1: 3 arrivals, 3 ended")
+    assert lines[6].split() == ["done", "3", "4", "-", "0.25", "4", "-", "6", "-", "2", "6"]
 
 
 def test_json_and_nothing_else(program: Path) -> None:
@@ -103,7 +108,8 @@ def test_a_run_that_dies_keeps_what_it_recorded(program: Path, tmp_path: Path) -
     assert "desk.sq:4:" in result.stderr
     assert (tmp_path / "out" / "done.csv").read_text().count("\n") == 4
     text = serq(program)
-    assert text.stdout.startswith("stopped run to 6 s of 10 s") and "stopped: " in text.stdout
+    assert text.stdout.startswith("answer    stopped at 6 s of 10 s: the condition of `branch` is 2")
+    assert "\nstopped run to 6 s of 10 s" in text.stdout and "\nstopped: " in text.stdout
 
 
 def test_a_run_folder(program: Path, tmp_path: Path) -> None:

@@ -101,6 +101,9 @@ def test_numbers_in_json(value: float, expected: str) -> None:
 
 def test_text(report: Report) -> None:
     assert repr(report).splitlines() == [
+        "served    1 session, 0.02667/s; `ttft` mean 5.167, p50 5, p99 9",
+        "warnings  1, stage `gpu`: a thing <to> look at [W999]",
+        "",
         "run to 40 s of 40 s, warm-up 2.5 s, seed 7: 2 arrivals, 1 ended, 0.35 live on average, 9 events",
         "",
         "observation  count     mean  ± 95 %       cv2  p50  95 %  p99  95 %  smallest  largest",
@@ -131,7 +134,8 @@ def test_notes_on_observations_that_were_always_zero(report: Report) -> None:
 
 def test_a_stopped_run_says_so_everywhere(report: Report) -> None:
     report.records.stopped = "session 3 loops"
-    assert repr(report).startswith("stopped run to 40 s")
+    assert repr(report).startswith("answer    stopped at 40 s of 40 s: session 3 loops\nserved ")
+    assert "\n\nstopped run to 40 s" in repr(report)
     assert repr(report).endswith("stopped: session 3 loops")
     assert report.to_dict()["stopped"] == "session 3 loops"
     assert "stopped: session 3 loops" in report._repr_html_()
@@ -165,7 +169,8 @@ def test_smallest_records_make_a_report() -> None:
     for column in (records.series, records.stages, records.pools, records.warnings):
         column.clear()
     report = Report(records)
-    assert len(repr(report).splitlines()) == 1
+    assert repr(report).splitlines()[:3] == ["served    1 session, 0.02667/s", "warnings  none", ""]
+    assert len(repr(report).splitlines()) == 4
     assert report.stages.empty and "name" in report.pools.columns and report.summary.empty
     with pytest.raises(UsageError, match="observes nothing"):
         report.observe("x")

@@ -14,6 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
+from serq.kernels.registry import Origin
+
 DECODERS: Final = 23
 """Decodes in every measured step."""
 
@@ -21,6 +23,7 @@ KEYS: Final = 8192
 """Keys of every request, its new tokens included."""
 
 SOURCE: Final = "SGLang pull request on mixed attention of Ascend 950: 40 + 6 rows, medians of 200"
+ORIGIN: Final = Origin("the points of ascend950.csv", "Ascend 950, which one is not said", "")
 
 
 class Heads(NamedTuple):

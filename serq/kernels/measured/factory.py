@@ -13,7 +13,7 @@ from serq.kernels.measured.capture import CaptureSizes, default_capture_sizes
 from serq.kernels.measured.executor import MeasuredExecutor, Parallelism
 from serq.kernels.measured.links import Link
 from serq.kernels.measured.tables import OperatorTables, read_provenance
-from serq.kernels.registry import BuiltExecutor, ExecutorOptions, PricedStage, Setting
+from serq.kernels.registry import BuiltExecutor, ExecutorOptions, Origin, PricedStage, Setting
 from serq.source import read_text
 
 
@@ -49,9 +49,9 @@ def build(options: ExecutorOptions, stage: PricedStage) -> BuiltExecutor:
     if link is not None:
         settings.append(Setting("link_bandwidth", f"{link.bandwidth:g}", "the program"))
         settings.append(Setting("link_latency", f"{link.latency:g}", options.source("link_latency")))
-    return BuiltExecutor(
-        MeasuredExecutor(model, tables, CaptureSizes(sizes), parallelism, link), tuple(settings)
-    )
+    executor = MeasuredExecutor(model, tables, CaptureSizes(sizes), parallelism, link)
+    origin = Origin(options.text("tables"), provenance.gpu, provenance.measured_at)
+    return BuiltExecutor(executor, tuple(settings), origins=(origin,))
 
 
 def _model(options: ExecutorOptions, folder: Path, measured: str) -> tuple[ModelShape, str]:

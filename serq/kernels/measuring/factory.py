@@ -17,7 +17,7 @@ from serq.kernels.measuring.executor import COLLECTIVES, Measurement, MeasuringE
 from serq.kernels.measuring.npu_bench import NOT_RUN, NpuBench
 from serq.kernels.measuring.operators import OperatorPlan
 from serq.kernels.measuring.store import MeasuredTables
-from serq.kernels.registry import BuiltExecutor, ExecutorOptions, PricedStage, Setting
+from serq.kernels.registry import BuiltExecutor, ExecutorOptions, Origin, PricedStage, Setting
 from serq.kernels.roofline.factory import device_of, model_of
 from serq.kernels.roofline.laid_out import ASCEND_FAMILIES
 from serq.kernels.roofline.machine import Machine
@@ -132,7 +132,9 @@ class _Build:
 
     def executor(self) -> BuiltExecutor:
         """The executor, and what its prices rest on."""
-        return BuiltExecutor(MeasuringExecutor(self.measurement()), tuple(self._settings(self._layout()[0])))
+        origin = Origin(self._options.text("tables"), self._bench.device_name, "")
+        executor = MeasuringExecutor(self.measurement())
+        return BuiltExecutor(executor, tuple(self._settings(self._layout()[0])), origins=(origin,))
 
     def measurement(self) -> Measurement:
         """What runs, on what, and where it is kept."""

@@ -11,9 +11,9 @@ from serq.kernels.catalogue.models import ModelShape, models
 from serq.kernels.executor import Evidence, OperatorPrice
 from serq.kernels.fia.attention import HEAD_DIMS, MeasuredAttention, SplitRule, split_rule
 from serq.kernels.fia.model import FITTED
-from serq.kernels.fia.points import SOURCE, Heads
+from serq.kernels.fia.points import ORIGIN, SOURCE, Heads
 from serq.kernels.memory.budget import MemoryTerms
-from serq.kernels.registry import BuiltExecutor, ExecutorOptions, PricedStage, Rule, Setting
+from serq.kernels.registry import BuiltExecutor, ExecutorOptions, Origin, PricedStage, Rule, Setting
 from serq.kernels.roofline.calibration import Calibration, read_calibration
 from serq.kernels.roofline.executor import Priced, RooflineExecutor, assumed, fitted
 from serq.kernels.roofline.laid_out import laying_of
@@ -78,6 +78,7 @@ class _Build:
             raise options.fault(*fault)
         self._weight_bytes = BYTES[options.text("weight_dtype")]
         self._settings: list[Setting] = []
+        self._origins: list[Origin] = []
         self._check_memory()
 
     def executor(self) -> BuiltExecutor:
@@ -98,7 +99,10 @@ class _Build:
                 priced.append(assumed(operator))
         priced.extend(self._overheads())
         return BuiltExecutor(
-            RooflineExecutor(priced, laying.laying), tuple(self._settings), self._memory()
+            RooflineExecutor(priced, laying.laying),
+            tuple(self._settings),
+            self._memory(),
+            tuple(self._origins),
         )
 
     # --- figures, each with its source ------------------------------------------------------------------
@@ -152,7 +156,9 @@ class _Build:
     def _calibration(self) -> Calibration | None:
         if not self._options.written("calibration"):
             return None
-        calibration = read_calibration(self._stage.folder / self._options.text("calibration"))
+        file = self._options.text("calibration")
+        calibration = read_calibration(self._stage.folder / file)
+        self._origins.append(calibration.provenance.origin(file))
         for name in GROUPS:
             fit = calibration.group(name)
             if fit is not None:
@@ -209,6 +215,7 @@ class _Build:
         if dim not in HEAD_DIMS:
             raise self._options.fault(f"`attention_table` has no head dimension {dim}, only 128 and 256")
         self._settings.append(Setting("attention_table", self._options.text("attention_table"), SOURCE))
+        self._origins.append(ORIGIN)
         heads = Heads(shard.num_heads, shard.num_kv_heads, dim)
         layers = shard.model.full_attention_layers
         return MeasuredAttention(heads, layers, shard.tensor_parallel_size, self._split_rule())

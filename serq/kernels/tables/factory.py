@@ -7,7 +7,7 @@ from typing import cast
 
 from serq.errors import DataError
 from serq.kernels.fia.attention import HEAD_DIMS, MeasuredAttention, split_rule
-from serq.kernels.fia.points import SOURCE, Heads
+from serq.kernels.fia.points import ORIGIN, SOURCE, Heads
 from serq.kernels.registry import BuiltExecutor, ExecutorOptions, PricedStage, Setting
 from serq.kernels.roofline.factory import model_of
 from serq.kernels.roofline.shard import Shard
@@ -29,14 +29,17 @@ def build(options: ExecutorOptions, stage: PricedStage) -> BuiltExecutor:
     settings += [
         Setting(table.sidecar.operator, table.path.name, table.sidecar.provenance.text()) for table in tables
     ]
+    origins = [table.sidecar.provenance.origin(table.path.name) for table in tables]
     if attention is not None:
+        origins.append(ORIGIN)
         form = options.rule("fia_split")
         text = form if isinstance(form, str) else "an expression"
         settings.append(Setting("fia_split", text, options.source("fia_split")))
         settings.append(Setting("fia", options.text("fia"), SOURCE))
         if any(table.sidecar.operator == "attention" for table in tables):
             raise options.fault("`attention` stands in a table and in `fia`", "leave one of them out")
-    return BuiltExecutor(TableExecutor(tables, policy, attention), tuple(settings))
+    executor = TableExecutor(tables, policy, attention)
+    return BuiltExecutor(executor, tuple(settings), origins=tuple(origins))
 
 
 def check(options: ExecutorOptions) -> None:

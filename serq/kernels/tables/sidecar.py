@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from serq.errors import DataError
+from serq.kernels.registry import Origin
 from serq.kernels.tables.quantities import QUANTITIES
 from serq.source import read_text
 
@@ -43,6 +44,11 @@ class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         software = ", ".join(f"{name} {version}" for name, version in self.software.items())
         parts = (self.soc or self.device, software, self.measured_by, self.date, self.source)
         return "; ".join(filter(None, parts))
+
+
+    def origin(self, file: str) -> Origin:
+        """Where the measurements in ``file`` come from."""
+        return Origin(file, self.soc or self.device, self.date)
 
 
 class Sidecar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,11 +10,11 @@ from serq.results.definitions import DEFINITIONS
 from serq.results.drawing import as_svg, diagram
 from serq.results.engines import engine_figures
 from serq.results.explanation.thrash import thrashing
+from serq.results.modelled import matched
 from serq.results.page.answer import Verdict, bottleneck, headlines, verdicts
 from serq.results.page.figures import CAPTIONS, figures
 from serq.results.page.style import CSS
 from serq.results.report import Report
-from serq.results.run_folder.description import MODELLED
 from serq.results.tables import Table, option_table, price_table, setting_table
 from serq.results.text import headline
 from serq.runtime.records import Records
@@ -54,6 +54,7 @@ def _page(report: Report, title: str) -> Iterator[str]:
     yield f"<h1>{escape(title)}</h1>\n<p class='faint'>{escape(headline(records))}</p>\n"
     shown = [(name, heading) for name, heading in _SECTIONS if sections[name]]
     yield "<nav>" + " ".join(f"<a href='#{name}'>{heading}</a>" for name, heading in shown) + "</nav>\n"
+    yield from _opening(report)
     yield from _answer(report, records)
     for name, heading in shown:
         yield f"<h2 id='{name}'>{heading}</h2>\n{sections[name]}\n"
@@ -61,6 +62,13 @@ def _page(report: Report, title: str) -> Iterator[str]:
 
 
 # --- the answer ---------------------------------------------------------------------------------------------
+
+
+def _opening(report: Report) -> Iterator[str]:
+    yield "<dl class='opening'>"
+    for line in report.contents.opening:
+        yield f"<dt>{line.about}</dt><dd>{_code(line.says)}</dd>"
+    yield "</dl>\n"
 
 
 def _answer(report: Report, records: Records) -> Iterator[str]:
@@ -113,8 +121,7 @@ def _deployment(report: Report) -> Iterator[str]:
     yield "<div class='wide drawing'><img alt='Stages in the order of visits, their pools, what moves' "
     yield f"src='data:image/svg+xml;base64,{data}'></div>\n"
     if report.records.engines:
-        matched = ", ".join(f"{name} {version}" for name, version in MODELLED.items())
-        yield f"<p>Engines decide as {escape(matched)} does, step for step.</p>\n"
+        yield f"<p>Engines decide, step for step, as {_code(matched(report.program))}.</p>\n"
 
 
 def _tables(report: Report, records: Records) -> Iterator[str]:

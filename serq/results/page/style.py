@@ -17,6 +17,8 @@ h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.15rem; margin: 2.5rem 0 .6
   border-top: 1px solid var(--line) } h3 { font-size: 1rem; margin: 1.4rem 0 .4rem }
 p { margin: .4rem 0 } a { color: var(--link) } .faint { color: var(--faint); font-size: .9rem }
 nav { margin: .6rem 0 0; font-size: .9rem } nav a { margin-right: .9rem; white-space: nowrap }
+.opening { display: grid; grid-template-columns: max-content 1fr; gap: .2rem .9rem; margin: 1rem 0 }
+.opening dt { color: var(--faint) } .opening dd { margin: 0; overflow-wrap: anywhere }
 .verdicts { list-style: none; margin: 1rem 0; padding: 0 }
 .verdicts li { display: grid; grid-template-columns: 5.2rem 1fr; gap: .1rem .6rem; padding: .35rem 0;
   border-bottom: 1px solid var(--line) }

@@ -15,9 +15,11 @@ from serq.errors import DataError
 from serq.ir import nodes
 from serq.ir.codec import encode
 from serq.kernels.executor import Evidence
-from serq.kernels.registry import Setting
+from serq.kernels.registry import Origin, Setting
 from serq.results.engines import METRICS, EngineFigures, Latency, engine_figures
+from serq.results.groups import RequestGroup
 from serq.results.json_form import RUN_FIELDS
+from serq.results.modelled import modelled
 from serq.results.run_folder.columns import TABLES, described
 from serq.results.settling import Settling
 from serq.results.statistics import Summary
@@ -32,22 +34,18 @@ if TYPE_CHECKING:
 
 FILE: Final = "run.json"
 VERSION: Final = 1
-MODELLED: Final = {"vllm": "0.27.1"}
-"""The engines whose decisions are modelled, and their versions."""
-
 Plain = dict[str, Any]
 Row = TypeVar("Row")
 
 
 def of_start(program: nodes.Program, part_format: str) -> Plain:
     """The description of a run that has just begun: nothing is known of its end."""
-    models = MODELLED if any(isinstance(stage.kind, nodes.Vllm) for stage in program.stages) else {}
     return {
         "run_folder": VERSION,
         "state": "running",
         "part_format": part_format,
         "tables": {table: {"columns": described(table)} for table in TABLES},
-        "models": models,
+        "models": modelled(program),
         "settings": msgspec.structs.asdict(program.run),
         "program": json.loads(encode(program)),
     }
@@ -74,6 +72,7 @@ def of_report(
         "engines": [_engine(figures) for figures in engine_figures(records)],
         "prices": [_price(row) for row in records.prices],
         "settling": None if report.settling is None else _row(report.settling),
+        "families": [_group(group) for group in report.families],
     }
     return out
 
@@ -153,6 +152,21 @@ def _engine(figures: EngineFigures) -> Plain:
     }  # fmt: skip
 
 
+def _group(group: RequestGroup) -> Plain:
+    latencies = {name: _row(getattr(group, name)) for name in METRICS}
+    return {"name": group.name, "requests": group.requests, **latencies}
+
+
+def families(figures: Mapping[str, Any]) -> list[RequestGroup]:
+    """What the requests of stages with several members saw."""
+    return [
+        RequestGroup(
+            found["name"], found["requests"], **{name: row(Latency, found[name]) for name in METRICS}
+        )
+        for found in figures["families"]
+    ]
+
+
 def engine(plain: Mapping[str, Any]) -> EngineFigures:
     """The figures of one engine; its steps are elsewhere."""
     options = tuple((name, value) for name, value in plain["row"]["options"])
@@ -166,7 +180,8 @@ def engine(plain: Mapping[str, Any]) -> EngineFigures:
 def _price(price: PriceRow) -> Plain:
     ledger = price.ledger
     return {
-        **_row(price, ("ledger", "settings")),
+        **_row(price, ("ledger", "settings", "origins")),
+        "origins": [list(origin) for origin in price.origins],
         "settings": [list(setting) for setting in price.settings],
         "ledger": {"steps": ledger.steps, "seconds": _written(ledger.seconds)},
         "operators": {
@@ -189,7 +204,8 @@ def _price_row(plain: Plain) -> PriceRow:
     for operator, dimension, outside in plain.pop("outside"):
         ledger.outside[operator, dimension] = row(OutsideRow, outside)
     settings = tuple(Setting(*setting) for setting in plain.pop("settings"))
-    return PriceRow(**plain, settings=settings, ledger=ledger)
+    origins = tuple(Origin(*origin) for origin in plain.pop("origins", ()))
+    return PriceRow(**plain, settings=settings, ledger=ledger, origins=origins)
 
 
 def _warning(warning: Diagnostic) -> Plain:

@@ -72,6 +72,8 @@ def read_run(folder: str | Path) -> Report:
     )
     if "settling" in figures:
         report.settling = description.settling(figures)
+    if "families" in figures:
+        report.families = description.families(figures)
     return report
 
 

@@ -59,6 +59,7 @@ class Engines:
             if not self.requests.handed_over
             for warning in starvation_in_memory(self.requests, number, f"{engine!r}", engine.name, now)
         ]
+        families = {engine.name for engine in self.engines if engine.member > 0}
         return (
             self._notes
             + starvation
@@ -67,7 +68,7 @@ class Engines:
                 for engine in self.engines
                 if not engine.is_stalled
                 for warning in thrash_warning(
-                    f"{engine!r}",
+                    f"{engine!r}" if engine.name in families else engine.name,
                     engine.name,
                     engine.log.tokens,
                     engine.log.queue.lost_tokens,

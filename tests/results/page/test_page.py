@@ -105,7 +105,7 @@ def test_it_is_well_formed_and_needs_nothing_else(page: str) -> None:
 def test_everything_is_there(page: str) -> None:
     for found in DEFINITIONS:
         assert f"<th>{found.name}</th>" in page
-    assert "vllm 0.27.1" in page and "data:image/svg" in page
+    assert "step for step, as vLLM 0.27.1." in page and "data:image/svg" in page
     for words in ("async_scheduling", "slo ttft p99 &lt; 5", "observe t = ttft(r)"):
         assert words in page
 

@@ -63,7 +63,7 @@ def dies(result: Result, *words: str) -> None:
     assert "the engine dies, as vllm-ascend would" in result.stderr
     for word in words:
         assert word in result.stderr
-    assert result.stdout.startswith("stopped run to ") and "PrefillNoCache" in result.stdout
+    assert result.stdout.startswith("answer    stopped at ") and "PrefillNoCache" in result.stdout
 
 
 def ends(result: Result) -> list[str]:
@@ -84,7 +84,7 @@ def test_an_abort_of_the_queue_s_choice(tmp_path: Path) -> None:
 def test_one_job_too_many(tmp_path: Path, limit: int) -> None:
     """Of three jobs the third is refused when it comes; a limit of 0 refuses what the first ones teach."""
     dead = run(tmp_path, JOBS.format(engine=ENGINE, limit=limit, options=""))
-    assert dead.exit_code == 1 and dead.stdout.startswith("stopped run to ")
+    assert dead.exit_code == 1 and dead.stdout.startswith("answer    stopped at ")
     for words in ("`gpu[0]`: the engine dies, as vllm-ascend would", f"max_jobs = {limit}", "V-035"):
         assert words in dead.stderr
     alive = run(tmp_path, JOBS.format(engine=ENGINE, limit=limit, options="fixed true;"))
