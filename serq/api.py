@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -19,7 +20,7 @@ from serq.profiling import Profile
 from serq.results import Report
 from serq.runtime.records import Records
 from serq.runtime.trace import Trace, TraceSource, open_trace, read_trace
-from serq.source import Diagnostic, Place, SourceFile, SourceMap, read_text
+from serq.source import Diagnostic, Place, SourceFile, SourceMap, as_text, read_text
 
 if TYPE_CHECKING:
     from serq.results.run_folder import PartFormat, RunWriter
@@ -85,7 +86,7 @@ def compile(
     trace: str | Path | None = None,
     slos: Sequence[str] = (),
 ) -> Program:
-    """Compile a program file (`.sq`, or `.json` for an IR file), or a text given as ``source``.
+    """Compile a program file (`.sq`, `.json` for an IR file, `-` for standard input), or a ``source``.
 
     The other arguments replace what the program says: ``sets`` the values of `let`s, ``seed``, ``horizon``,
     ``warmup`` and ``arrivals`` the run block, ``trace`` the trace file. Times are in the program's unit.
@@ -98,7 +99,7 @@ def compile(
     path = None if path is None else arguments.path("path", path)
     sets = None if sets is None else arguments.lets("sets", sets)
     slos = arguments.texts("slos", slos, "ttft p99 < 2")
-    trace = None if trace is None else arguments.path("trace", trace)
+    trace = None if trace is None else arguments.refuse_program(arguments.path("trace", trace))
     try:
         program = _load(path, source, sets, settings, slos)
         require_horizon(program.ir)
@@ -274,14 +275,23 @@ def _load(
         raise UsageError("give either the path of a program or its text (`source=`)")
     if "\n" in str(path) or (";" in str(path) and not Path(path).exists()):
         raise UsageError("this is the text of a program, not a path: give it as `source=`")
-    text = read_text(path, "program")
-    if Path(path).suffix != ".json":
-        return _link(SourceFile(str(path), text), sets, settings, slos, Path(path).parent)
+    arguments.refuse_trace(Path(path))
+    name, text, is_ir = _read_program(path)
+    if not is_ir:
+        return _link(SourceFile(name, text), sets, settings, slos, Path(path).parent)
     if sets:
         raise UsageError(f"{path}: an IR file has no `let`s left to set; set them in the program's text")
     if slos:
         raise UsageError(f"{path}: objectives cannot be added to an IR file; give the program's text")
     return _decode(text.encode(), settings)
+
+
+def _read_program(path: str | Path) -> tuple[str, str, bool]:
+    """The name and the text of a program, and whether it is an IR file; `-` is standard input."""
+    if str(path) != "-":
+        return str(path), read_text(path, "program"), Path(path).suffix == ".json"
+    text = as_text(sys.stdin.buffer.read(), "standard input")
+    return "<stdin>", text, text.lstrip().startswith("{")
 
 
 def _named(diagnostic: Diagnostic, name: str) -> Diagnostic:

@@ -29,6 +29,22 @@ def path(name: str, given: Any) -> Path:
     return Path(given)
 
 
+def refuse_program(file: Path) -> Path:
+    """The path of a trace. Raises UsageError where a program stands in its place."""
+    if file.suffix == ".sq":
+        raise UsageError(f"{file}: a trace is wanted here, and .sq is the ending of a program")
+    return file
+
+
+def refuse_trace(file: Path) -> None:
+    """Raise UsageError for a trace that stands in the place of a program."""
+    if file.suffix in (".csv", ".jsonl"):
+        raise UsageError(
+            f"{file}: a program is wanted here, and {file.suffix} is the ending of a trace: a program names "
+            'its trace (`arrive trace; trace "file.csv";`), and `--trace FILE` replays another'
+        )
+
+
 def text(name: str, given: Any, example: str) -> str:
     """A text; ``example`` is one that would be right."""
     if not isinstance(given, str):

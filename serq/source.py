@@ -24,12 +24,17 @@ def read_text(path: str | Path, what: str) -> str:
     """
     with _named_errors(path, what):
         data = Path(path).read_bytes()
+    return as_text(data, f"{what} {path}")
+
+
+def as_text(data: bytes, name: str) -> str:
+    """``data`` as UTF-8, a byte order mark dropped. Raises DataError about ``name`` for anything else."""
     if b"\0" in data:
-        raise DataError(f"{what} {path}: holds binary data, not text")
+        raise DataError(f"{name}: holds binary data, not text")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{what} {path}: is not UTF-8 text (byte {error.start})") from None
+        raise DataError(f"{name}: is not UTF-8 text (byte {error.start})") from None
 
 
 def check_text(path: str | Path, what: str) -> None:

@@ -109,6 +109,15 @@ def test_every_call_says_which_argument_is_wrong(call: Callable[[], Any], argume
         call()
 
 
+def test_a_program_and_a_trace_in_each_others_place(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("0,1,2,3,0\n", "utf-8")
+    with pytest.raises(UsageError, match=r"trace\.csv: a program is wanted here, and \.csv is the"):
+        serq.run(trace)
+    with pytest.raises(UsageError, match=r"1_queue\.sq: a trace is wanted here"):
+        serq.run(QUEUE, trace=QUEUE)
+
+
 def test_figures_and_limits_of_a_study() -> None:
     study = serq.sweep(QUEUE, {"rate": 2}, **SHORT)
     for call, argument in (

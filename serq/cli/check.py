@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serq.cli.exits import FAILED
-from serq.cli.options import FILE, sets_option
+from serq.cli.options import PROGRAM, sets_option
 from serq.errors import DataError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.argument("files", nargs=-1, required=True, type=PROGRAM)
 @sets_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array, an element a file.")
 def check(files: Sequence[Path], sets: Mapping[str, str], as_json: bool) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from serq.cli.options import FILE, program_file, sets_option
+from serq.cli.options import FILE, program_or_stdin, sets_option
 
 
 @click.command()
-@program_file
+@program_or_stdin
 @click.option("-o", "--out", type=FILE, metavar="FILE", help="The SVG file; without it, standard output.")
 @sets_option
 def draw(file: Path, out: Path | None, sets: Mapping[str, str]) -> None:

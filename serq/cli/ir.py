@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from serq.cli.options import program_file, sets_option
+from serq.cli.options import program_or_stdin, sets_option
 
 
 @click.command()
-@program_file
+@program_or_stdin
 @sets_option
 def ir(file: Path, sets: Mapping[str, str]) -> None:
     """Print the linked program FILE as an IR file, which `serq run` takes in place of the text."""

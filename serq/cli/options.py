@@ -9,18 +9,35 @@ import click
 
 
 class FilePath(click.Path):
-    """A path; not the empty text that an unset shell variable leaves, which would mean the current folder."""
+    """A path; not the empty text that an unset shell variable leaves, which would mean the current folder.
+
+    ``stdin``: a program is wanted once, and `-` is that on standard input.
+    """
+
+    def __init__(self, *, stdin: bool = False) -> None:
+        super().__init__()
+        self._stdin = stdin
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Refuse an empty path, and make a ``Path`` of any other."""
+        """Refuse an empty path, and `-` where it means nothing; make a ``Path`` of any other."""
         if not str(value):
             self.fail("an empty path", param, ctx)
+        if str(value) == "-" and not self._stdin:
+            self.fail(
+                "`-` is taken for a program by `serq run`, `check`, `ir`, `draw`, `explain`, `report`, "
+                "`plot` and `timeline` only: give the path of a file",
+                param,
+                ctx,
+            )
         return Path(value)
 
 
 FILE = FilePath()
+PROGRAM = FilePath(stdin=True)
+"""The path of a program that is read once, or `-`."""
 
 program_file = click.argument("file", type=FILE)
+program_or_stdin = click.argument("file", type=PROGRAM)
 
 
 def parse_sets(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serq.cli.options import FILE, running
+from serq.cli.options import FILE, PROGRAM, running
 from serq.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", type=FILE)
+@click.argument("source", type=PROGRAM)
 @click.option("-o", "--out", type=FILE, required=True, metavar="DIR", help="Where the pictures go.")
 @click.option("--figure", "names", multiple=True, help="Draw this one only; may be repeated.")
 @click.option(
@@ -114,7 +114,7 @@ def _of_study(
 
 
 @click.command()
-@click.argument("source", type=FILE)
+@click.argument("source", type=PROGRAM)
 @click.option("-o", "--out", type=FILE, required=True, metavar="FILE", help="The trace, such as run.json.")
 @running
 def timeline(source: Path, out: Path, sets: Mapping[str, str], **settings: Any) -> None:

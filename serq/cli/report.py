@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from serq.cli.options import FILE, running
+from serq.cli.options import FILE, PROGRAM, running
 
 
 @click.command()
-@click.argument("source", type=FILE)
+@click.argument("source", type=PROGRAM)
 @click.option("-o", "--out", type=FILE, required=True, metavar="FILE", help="The page, such as report.html.")
 @running
 def report(source: Path, out: Path, sets: Mapping[str, str], **settings: Any) -> None:

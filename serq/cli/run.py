@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serq.cli.options import FILE, program_file, sets_option
+from serq.cli.options import FILE, program_or_stdin, sets_option
 from serq.errors import RunError, UsageError
 from serq.profiling import Profile
 
@@ -42,7 +42,7 @@ def step_range(
 
 
 @click.command()
-@program_file
+@program_or_stdin
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Seed of all random draws.")
 @click.option("--horizon", type=float, metavar="T", help="Model time at which the run ends.")
 @click.option("--warmup", type=float, metavar="T", help="Model time at which statistics begin.")
@@ -85,7 +85,7 @@ def run(
     trace: Path | None,
     **output: Any,
 ) -> None:
-    """Simulate FILE (.sq, or .json for an IR file) and print what happened.
+    """Simulate FILE (.sq, .json for an IR file, - for either on standard input) and print what happened.
 
     A run that dies or is interrupted still prints and dumps what it recorded, and says so.
     """

@@ -141,9 +141,10 @@ def resample(
 
 
 def _read(file: Path) -> Trace:
+    from serq.arguments import refuse_program
     from serq.runtime.trace import read_trace
 
-    return read_trace(file)
+    return read_trace(refuse_program(file))
 
 
 def _write(trace: Trace, output: Path | None, format: Any, no_times: bool) -> None:

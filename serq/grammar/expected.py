@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 from lark import Token
@@ -100,6 +101,9 @@ def describe(at: Situation) -> Diagnostic:
     place = span_of(at.token)
     if at.token.type == "$END":
         return _unfinished(at)
+    with_unit = _with_unit(at)
+    if with_unit is not None:
+        return with_unit
     unknown = _unknown_word(at)
     if unknown is not None:
         culprit, message, help_ = unknown
@@ -112,6 +116,57 @@ def describe(at: Situation) -> Diagnostic:
         return Diagnostic("E110", special[0], at.source, place, help=special[1])
     message = f"expected {phrase(at.accepted)}, found `{at.token}`"
     return Diagnostic("E110", message, at.source, place, help=_instead(at))
+
+
+_SECONDS: Final = {
+    **dict.fromkeys(("ns", "nsec"), "1e-9"),
+    **dict.fromkeys(("us", "µs", "usec"), "1e-6"),
+    **dict.fromkeys(("ms", "msec"), "0.001"),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "1"),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), "60"),
+    **dict.fromkeys(("h", "hour", "hours"), "3600"),
+}
+"""Units of time, and the seconds of each."""
+
+_FACTORS: Final = {
+    **dict.fromkeys(("k", "kB", "KB"), "1000"),
+    **dict.fromkeys(("K", "Ki", "KiB"), "1024"),
+    **dict.fromkeys(("M", "MB"), "1e6"),
+    **dict.fromkeys(("G", "GB", "B"), "1e9"),
+    **dict.fromkeys(("T", "TB"), "1e12"),
+    **dict.fromkeys(("Mi", "MiB"), "1048576"),
+    **dict.fromkeys(("Gi", "GiB"), "1073741824"),
+}
+"""What people write behind large numbers, and the factor that is meant; `K` as vLLM reads it."""
+
+
+def _with_unit(at: Situation) -> Diagnostic | None:
+    """A number with a unit behind it, such as `40ms`: a mistake of its own."""
+    number = at.before[-1] if at.before else None
+    word = str(at.token)
+    if number is None or number.type != "NUMBER" or not word[:1].isalpha() or word in "eE":
+        return None
+    if number.end_pos != at.token.start_pos or (number.value == "0" and word[0] in "xXbBoO"):
+        return None
+    seconds, factor = _SECONDS.get(word), _FACTORS.get(word)
+    help_ = "write the number alone, in the unit of what it stands for; times are in seconds"
+    if seconds is not None:
+        help_ = f"times are in seconds: write `{_times(number.value, seconds)}`"
+    elif factor is not None:
+        help_ = f"write `{_times(number.value, factor)}`"
+    span = Span(span_of(number).start, span_of(at.token).end)
+    return Diagnostic("E110", f"`{number}{word}`: a number has no unit", at.source, span, help=help_)
+
+
+def _times(number: str, factor: str) -> str:
+    """The product as a program writes it: 40 times 0.001 is `0.04`."""
+    product = Decimal(number) * Decimal(factor)
+    plain = f"{product:f}"
+    plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
+    return plain if len(plain) <= _LONGEST_NUMBER else f"{float(product):g}"
+
+
+_LONGEST_NUMBER: Final = 12
 
 
 def _unfinished(at: Situation) -> Diagnostic:

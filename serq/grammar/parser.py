@@ -105,7 +105,9 @@ class _Parser:
         if token.type == "$END" and self._open and self._misplaced is not None:
             self._forget_mistakes_behind(span_of(self._misplaced[1]).start)
         if self._next not in self._lexed.gaps:
-            self._parsed.diagnostics.append(expected.describe(at))
+            found = expected.describe(at)
+            if found not in self._parsed.diagnostics[-1:]:  # a `;` was put in, and that did not help
+                self._parsed.diagnostics.append(found)
         if token.type == "$END" or self._mistakes >= MAX_MISTAKES:
             return False
         if at.misses_semicolon:

@@ -111,7 +111,7 @@ def _bad_character(token: Token, previous: Token | None) -> tuple[str, str, str 
         return None  # one message for a run of them
     helps = {
         "#": "a comment starts with `//`",
-        "%": "there is no remainder operator; `a - b * floor(a / b)` is one",
+        "%": "there is no remainder operator, `a - b * floor(a / b)` is one; 90 percent are `0.9`",
         "'": 'strings stand between `"`',
         "&": "the operator is `&&`",
         "|": "the operator is `||`",

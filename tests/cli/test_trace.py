@@ -24,6 +24,12 @@ def azure(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_program_is_no_trace(tmp_path: Path) -> None:
+    result = serq("info", tmp_path / "engine.sq")
+    assert result.exit_code == 2
+    assert "a trace is wanted here, and .sq is the ending of a program" in result.output
+
+
 def serq(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["trace", *map(str, arguments)])
 

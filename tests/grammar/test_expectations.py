@@ -133,6 +133,12 @@ def test_refused(line: str, code: str, under: str, help_: str | None) -> None:
         assert wrong.help == help_
 
 
+def test_a_misspelt_figure_of_the_run_gets_the_nearest_one() -> None:
+    """Attributes are no figures, so the nearest of them is not offered."""
+    wrong = errors(DEPLOYMENT + "expect goodput_shar > 0.9;")[0]
+    assert (wrong.code, wrong.help) == ("E201", "did you mean `goodput_share`?")
+
+
 def test_nothing_is_said_about_names_in_parts_that_cannot_be_read() -> None:
     text = "workload { arrive batch(1); } session { observe x 3; } run { horizon 1; } expect mean(x) > 1;"
     assert [wrong.code for wrong in errors(text)] == ["E110"]

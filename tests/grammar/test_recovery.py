@@ -117,6 +117,7 @@ def test_one_mistake_in_a_def_is_told_once_however_often_it_is_used() -> None:
 BRANCHES = "a choice is written `branch (…) { … } else { … }`"
 ITEM = "`{}` begins an item of a program; items stand outside of all braces"
 ELSE = "`else { … }` follows the block of a `branch`"
+UNITS = "write the number alone, in the unit of what it stands for; times are in seconds"
 LOOPS = "`loop { … }` repeats until the session ends; leave it with `branch (…) { end; }`"
 
 
@@ -143,6 +144,16 @@ LOOPS = "`loop { … }` repeats until the session ends; leave it with `branch (�
         ("run think (1;", "expected `)`, found `;`", None),
         ("run;", "expected a name, found `;`", None),
         ("observe v = uniform(1, 2);", "unknown function `uniform`", "a draw is written `~uniform(…)`"),
+        ("observe v = 40ms;", "`40ms`: a number has no unit", "times are in seconds: write `0.04`"),
+        ("observe v = 1.5min;", "`1.5min`: a number has no unit", "times are in seconds: write `90`"),
+        ("observe v = 250us;", "`250us`: a number has no unit", "times are in seconds: write `0.00025`"),
+        ("observe v = 16k;", "`16k`: a number has no unit", "write `16000`"),
+        ("observe v = 8K;", "`8K`: a number has no unit", "write `8192`"),
+        ("observe v = 80GiB;", "`80GiB`: a number has no unit", "write `85899345920`"),
+        ("observe v = 25GB;", "`25GB`: a number has no unit", "write `25000000000`"),
+        ("observe v = 2e3TB;", "`2e3TB`: a number has no unit", "write `2e+15`"),
+        ("observe v = 3tokens;", "`3tokens`: a number has no unit", UNITS),
+        ("observe v = 3 tokens;", "expected `;`, found `tokens`", None),
         ("observe v = now(1);", "unknown function `now`", "`now` is a value and takes no arguments"),
     ],
 )  # fmt: skip
@@ -172,6 +183,19 @@ def test_messages_say_what_would_be_right(statement: str, message: str, help_: s
 def test_a_misspelt_word_gets_the_nearest_one(text: str, help_: str) -> None:
     (wrong,) = errors(text)
     assert (wrong.code, wrong.help) == ("E111", help_)
+
+
+def test_a_unit_of_a_setting_is_told_with_what_is_meant() -> None:
+    (wrong,) = errors("run { horizon 5m; }")
+    assert (pointed(wrong), wrong.help) == ("5m", "times are in seconds: write `300`")
+    (wrong,) = errors("slo ttft p99 < 1s;")
+    assert (pointed(wrong), wrong.help) == ("1s", "times are in seconds: write `1`")
+
+
+def test_a_misspelt_item_behind_a_family_is_told_once() -> None:
+    """A `;` would fit behind the family, and putting it in does not help."""
+    found = errors("stage engine[2] : vllm {\n  cost 1;\n}\nworklaod {\n}\n")
+    assert [pointed(wrong) for wrong in found] == ["worklaod"]
 
 
 def test_warnings_do_not_keep_a_program_from_compiling() -> None:

@@ -184,6 +184,12 @@ class ReportExpressions(Expressions):
         message = f"`{field}({name.text})`: nothing with this figure is called `{name.text}`"
         raise context.fail("E226", message, name.place, help=which(name.text, known, "candidate"))
 
+    def _unknown_name(self, node: ast.Name) -> UnlinkableError:
+        near = did_you_mean(node.text, [*FIELDS["run"], *self._context.constants])
+        if near is None or node.text in self._context.unreadable or node.text in self._context.attributes:
+            return super()._unknown_name(node)
+        return self._context.fail("E201", f"unknown name `{node.text}`", node.place, help=near)
+
     def _unknown_function(self, name: ast.Identifier) -> UnlinkableError:
         near = did_you_mean(name.text, [*_OF_ROWS, *self._context.definitions])
         if near is None or name.text in self._context.unreadable:
