@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serq.cli.options import FILE
-from serq.errors import DataError
+from serq.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from serq.runtime.trace import Trace
@@ -30,18 +30,22 @@ def trace() -> None:
     """
 
 
-def _writes_a_trace(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every command that makes a trace."""
-    for option in (
-        click.option("--no-times", is_flag=True, help="Leave the `time` column out of a session CSV."),
-        click.option(
-            "--to", "format", type=click.Choice(_FORMATS), help="Format written (default: as read)."
-        ),
-        click.option("-o", "--output", type=FILE, help="File written (default: stdout)."),
-        click.argument("file", type=FILE),
-    ):
-        command = option(command)
-    return command
+def _writes_a_trace(default: str = "as read") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options of every command that makes a trace; ``default`` says what it writes without --to."""
+
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in (
+            click.option("--no-times", is_flag=True, help="Leave the `time` column out of a session CSV."),
+            click.option(
+                "--to", "format", type=click.Choice(_FORMATS), help=f"Format written (default: {default})."
+            ),
+            click.option("-o", "--output", type=FILE, help="File written (default: stdout)."),
+            click.argument("file", type=FILE),
+        ):
+            command = option(command)
+        return command
+
+    return with_options
 
 
 class _Range(click.ParamType[Any]):
@@ -72,21 +76,55 @@ def info(file: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts))
         return
-    width = max(map(len, facts))
-    for name, value in facts.items():
+    from serq.results.tables import figure
+
+    shown = {
+        "duration, s" if name == "duration" else name: figure(value) if isinstance(value, float) else value
+        for name, value in facts.items()
+    }
+    width = max(map(len, shown))
+    for name, value in shown.items():
         click.echo(f"{name.ljust(width)}  {'-' if value is None else value}")
 
 
 @trace.command()
-@_writes_a_trace
-def convert(file: Path, output: Path | None, format: str | None, no_times: bool) -> None:
-    """Write FILE in another format; without --to as a session CSV."""
-    _write(_read(file), output, format or "session", no_times)
+@click.option(
+    "--columns",
+    metavar="MEANING=COLUMN,…",
+    help="FILE is a CSV of requests: input_len=A,output_len=B,time=C say which column is what.",
+)
+@click.option(
+    "--time-unit",
+    type=click.Choice(("s", "ms", "us", "ns")),
+    help="What a time that is a number counts (default: s).",
+)
+@_writes_a_trace("session")
+def convert(
+    file: Path,
+    output: Path | None,
+    format: str | None,
+    no_times: bool,
+    columns: str | None,
+    time_unit: str | None,
+) -> None:
+    """Write FILE in another format, and a CSV with columns of other names as a trace.
+
+    Times are numbers or dates and times (ISO 8601). Without a time the requests come as a program lets them.
+    """
+    if columns is None:
+        if time_unit is not None:
+            raise UsageError("--time-unit is about the time in --columns: give both")
+        _write(_read(file), output, format or "session", no_times)
+        return
+    from serq.results.trace_columns import Columns, read_columns
+
+    wanted = Columns.parse(columns, time_unit or "s")
+    _write(read_columns(file, wanted), output, format or "session", no_times)
 
 
 @trace.command()
 @click.option("--speed", type=float, required=True, help="How many times as fast sessions arrive.")
-@_writes_a_trace
+@_writes_a_trace()
 def scale(file: Path, speed: float, output: Path | None, format: str | None, no_times: bool) -> None:
     """Let the sessions of FILE arrive faster or slower; think times stay."""
     from serq.runtime.trace.shaping import speed_up
@@ -99,7 +137,7 @@ def scale(file: Path, speed: float, output: Path | None, format: str | None, no_
     "--window", type=_Range(float, float("inf")), help="Keep sessions that arrive in [A, B) seconds."
 )
 @click.option("--rows", type=_Range(int, 2**62), help="Keep sessions whose first row is in A .. B-1, from 0.")
-@_writes_a_trace
+@_writes_a_trace()
 def cut(
     file: Path,
     window: tuple[float, float] | None,
@@ -124,7 +162,7 @@ def cut(
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=1, show_default=True)
 @click.option("--sessions", type=int, help="How many sessions to draw (default: as many as FILE has).")
 @click.option("--rate", type=float, help="Sessions a second on average (default: as in FILE).")
-@_writes_a_trace
+@_writes_a_trace()
 def resample(
     file: Path,
     seed: int,

@@ -40,7 +40,7 @@ def test_info(azure: Path) -> None:
         "format               azure",
         "sessions             3",
         "turns                3",
-        "duration             10",
+        "duration, s          10",
     ]
     facts = json.loads(serq("info", azure, "--json").output)
     assert facts["new tokens, mean"] == 290 and facts["out tokens, largest"] == 109
@@ -58,6 +58,21 @@ def test_convert_to_a_session_csv(azure: Path) -> None:
         "session,turn,new,out,think,forced",
         "0,0,374,44,0,0",
     ]
+
+
+def test_convert_a_table_with_columns_of_other_names(tmp_path: Path) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text("done,who,at,asked\n44,a,1700000000000,374\n109,b,1700000000500,396\n", "utf-8")
+    columns = ("--columns", "time=at,input_len=asked,output_len=done")
+    assert serq("convert", table, *columns, "--time-unit", "ms").output.splitlines() == [
+        "session,turn,new,out,think,forced,time",
+        "0,0,374,44,0,0,0",
+        "1,0,396,109,0,0,0.5",
+    ]
+    wrong = serq("convert", table, "--columns", "input_len=ask,output_len=done")
+    assert wrong.exit_code == 1 and "no column `ask`; did you mean `asked`?" in wrong.output
+    assert serq("convert", table, "--time-unit", "ms").exit_code == 2
+    assert "`serq trace convert --columns` makes one" in serq("info", table).output
 
 
 def test_convert_writes_files_and_says_what_is_lost(tmp_path: Path) -> None:

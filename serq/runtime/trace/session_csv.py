@@ -38,7 +38,8 @@ _TIMED_ROW: Final = re.compile(
 
 _OTHER_FORMATS: Final = (
     "; a trace is a session CSV, an Azure CSV (first line TIMESTAMP,ContextTokens,GeneratedTokens), "
-    "Mooncake JSONL, lengths (first line input_len,output_len) or a result of `vllm bench serve`"
+    "Mooncake JSONL, lengths (first line input_len,output_len) or a result of `vllm bench serve`; "
+    "`serq trace convert --columns` makes one of a CSV with other columns"
 )
 _LARGEST_SESSION: Final = 2**64 - 1
 
