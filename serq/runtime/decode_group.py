@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 _LARGEST: Final = 2.0**52
 
 
+def by_admission(run: TokenRun) -> tuple[float, int]:
+    """The default order of residents (R-B-021)."""
+    return (run.admission, run.order)
+
+
 def _whole(amount: float) -> bool:
     return 0.0 <= amount < _LARGEST and amount.is_integer()
 
@@ -33,8 +38,12 @@ class Growth:
     """Iteration -> members that grow then for the first time."""
 
     def add(self, first: int, sign: int, now: int) -> None:
-        """A member whose first growth is in ``first`` joins (1) or leaves (-1) before iteration ``now``."""
-        counts, key = (self.counts, first % self.block) if first < now else (self.later, first)
+        """A member whose first growth is in ``first`` joins (1) or leaves (-1) before iteration ``now``.
+
+        Within the next ``block`` iterations its remainder comes for the first time in ``first``.
+        """
+        block = self.block
+        counts, key = (self.counts, first % block) if first < now + block else (self.later, first)
         counts[key] = counts.get(key, 0) + sign
 
     def at(self, iteration: int) -> int:
@@ -52,8 +61,9 @@ class Growth:
     def ahead(self, start: int, steps: int) -> list[int]:
         """How many grow in each of the ``steps`` iterations from ``start`` on."""
         block, counts = self.block, self.counts
-        cycle = [counts.get(iteration % block, 0) for iteration in range(start, start + min(block, steps))]
-        out = (cycle * (steps // block + 1))[:steps]
+        out = [counts.get(iteration % block, 0) for iteration in range(start, start + min(block, steps))]
+        if steps > block:
+            out = (out * (steps // block + 1))[:steps]
         for iteration, first in self.later.items():
             for place in range(iteration - start, steps, block):
                 out[place] += first
@@ -61,8 +71,13 @@ class Growth:
 
     def pass_over(self, start: int, steps: int) -> None:
         """The ``steps`` iterations from ``start`` on were taken."""
-        for iteration in [key for key in self.later if key < start + steps]:
-            self.take(iteration)
+        if self.later:
+            for iteration in [key for key in self.later if key < start + steps]:
+                self.take(iteration)
+
+    def copy(self) -> Growth:
+        """The same, to be counted apart from here on."""
+        return Growth(self.block, self.counts.copy(), self.later.copy())
 
 
 class DecodeGroup:
@@ -80,8 +95,8 @@ class DecodeGroup:
         self.pool: Pool | None = None
         """The pool into which members grow."""
         self.growth = Growth(1)
-        self.memory_growth = Growth(1)
-        """The part of it that is in the engine's memory."""
+        self.memory_growth: Growth | None = None
+        """The part of it that is in the engine's memory; None: all of it is."""
         self._ends: list[tuple[int, float, int, TokenRun]] = []
         """A heap: in which iteration who is done; at equal ones in the order of admission (R-B-028)."""
         self._fresh: list[TokenRun] = []
@@ -119,15 +134,26 @@ class DecodeGroup:
             return
         if self.pool is None:
             self.pool = allocation.pool
-            block = 1 if self.pool.block is None else int(self.pool.block)
-            self.growth, self.memory_growth = Growth(block), Growth(block)
+            self.growth = Growth(1 if self.pool.block is None else int(self.pool.block))
+        if self.memory_growth is None and allocation is not run.held:
+            self.memory_growth = self.growth.copy()
         run.first_growth = self.grown + int(allocation.units - allocation.position)
         self._count_growth(run, 1)
 
     def _count_growth(self, run: TokenRun, sign: int) -> None:
         self.growth.add(run.first_growth, sign, self.grown)
-        if run.growing is run.held:
+        if self.memory_growth is not None and run.growing is run.held:
             self.memory_growth.add(run.first_growth, sign, self.grown)
+
+    def leave(self, run: TokenRun) -> None:
+        """``run`` is gone before its end; what was counted for it is written into it."""
+        if run.growing is not None:
+            self._count_growth(run, -1)
+        self._write(run)
+        self.units -= run.memory_units()
+        self.members.discard(run)
+        if run in self._fresh:
+            self._fresh.remove(run)
 
     def remaining(self, run: TokenRun) -> float:
         """Tokens that a member has left."""
@@ -145,7 +171,7 @@ class DecodeGroup:
 
     def dissolve(self) -> list[TokenRun]:
         """Write into all members what was counted for them, in the order of admission; the group is spent."""
-        runs = sorted(self.members, key=lambda run: (run.admission, run.order))
+        runs = sorted(self.members, key=by_admission)
         for run in runs:
             self._write(run)
         return runs
@@ -155,13 +181,23 @@ class DecodeGroup:
     @property
     def until_finish(self) -> int:
         """In how many iterations more, that under way included, a member is done."""
-        return self._ends[0][0] - self.done
+        ends, members = self._ends, self.members
+        while ends[0][3] not in members:  # it was preempted
+            heappop(ends)
+        return ends[0][0] - self.done
+
+    def grows_next(self, run: TokenRun) -> bool:
+        """Whether ``run``, a member, needs a block for the iteration that is formed."""
+        ahead = self.grown - run.first_growth
+        return run.growing is not None and ahead >= 0 and ahead % self.growth.block == 0
 
     def grow(self) -> None:
         """The members grow for the iteration that is formed; their pool has given the units."""
         if self.pool is not None:
-            self.growth.take(self.grown)
-            self.units += self.memory_growth.take(self.grown) * self.growth.block
+            growing = self.growth.take(self.grown)
+            if self.memory_growth is not None:
+                growing = self.memory_growth.take(self.grown)
+            self.units += growing * self.growth.block
         self.grown += 1
 
     def growth_ahead(self, steps: int) -> tuple[list[int], list[int]]:
@@ -169,7 +205,7 @@ class DecodeGroup:
         if self.pool is None:
             return [0] * steps, [0] * steps
         growing = self.growth.ahead(self.grown, steps)
-        if self.memory_growth == self.growth:
+        if self.memory_growth is None:
             return growing, growing
         return growing, self.memory_growth.ahead(self.grown, steps)
 
@@ -182,7 +218,8 @@ class DecodeGroup:
         if self.pool is not None:
             self.units += sum(in_memory) * self.growth.block
             self.growth.pass_over(self.grown, count)
-            self.memory_growth.pass_over(self.grown, count)
+            if self.memory_growth is not None:
+                self.memory_growth.pass_over(self.grown, count)
         self.done += count
         self.grown += count
         self.formed += count
@@ -191,22 +228,21 @@ class DecodeGroup:
     def launch(self) -> None:
         """The iteration that was formed is under way."""
         self.formed += 1
-        for run in self._fresh:
-            allocation = run.growing
-            if allocation is not None and not run.advanced:
-                run.advanced = allocation.hold.tracked = True
-        self._fresh.clear()
+        if self._fresh:
+            for run in self._fresh:
+                allocation = run.growing
+                if allocation is not None and not run.advanced:
+                    run.advanced = allocation.hold.tracked = True
+            self._fresh.clear()
 
     def finish(self) -> list[TokenRun]:
         """The iteration under way is done. Returns the members that are, which have left."""
         self.done += 1
+        done, ends, members = self.done, self._ends, self.members
         finished = []
-        while self._ends and self._ends[0][0] == self.done:
-            run = heappop(self._ends)[3]
-            if run.growing is not None:
-                self._count_growth(run, -1)
-            self._write(run)
-            self.units -= run.memory_units()
-            self.members.discard(run)
-            finished.append(run)
+        while ends and ends[0][0] == done:
+            run = heappop(ends)[3]
+            if run in members:
+                self.leave(run)
+                finished.append(run)
         return finished

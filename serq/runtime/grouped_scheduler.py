@@ -12,7 +12,7 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
-from serq.runtime.decode_group import DecodeGroup
+from serq.runtime.decode_group import DecodeGroup, by_admission
 from serq.runtime.pool import Pool
 from serq.runtime.step_scheduler import Memory, StepRules, StepScheduler
 from serq.runtime.token_run import TokenBatch, TokenRun
@@ -40,6 +40,7 @@ class GroupedScheduler(StepScheduler):
         self._alone: WalkReason | None = None
         """Why members were not served as one; None: they were."""
         self._decodes_first = rules.decodes_first
+        self._reads_memory = bool(_MEMORY_TOTALS & rules.cost_reads)
         self._groups = (
             rules.serve_only is None
             and not rules.exclusive_prefill
@@ -51,13 +52,20 @@ class GroupedScheduler(StepScheduler):
     def join(self, run: TokenRun) -> None:
         """``run`` becomes a resident; it is walked over until the next iteration is formed."""
         super().join(run)
-        insort(self._others, run, key=_by_admission)
+        insort(self._others, run, key=by_admission)
 
     def leave(self, run: TokenRun) -> None:
-        """``run`` is gone before its end: it was preempted."""
+        """``run`` is gone before its end: it was preempted.
+
+        If it was served as a member its token is cancelled, and the budget that it took is spent (R-B-049).
+        """
         if run in self.group.members:
-            self._dissolve()
-        self._others.remove(run)
+            self.group.leave(run)
+            batch = self._launched if self._forming is None else self._forming
+            if batch is not None and batch.grouped:
+                batch.grouped -= 1
+        else:
+            self._others.remove(run)
         super().leave(run)
 
     def remaining(self, run: TokenRun) -> float:
@@ -74,7 +82,6 @@ class GroupedScheduler(StepScheduler):
                 run.tokens = 1.0
             batch.served[:0] = runs
             batch.grouped = 0
-            batch.kv_decode = 0.0
         self._others = self.residents.copy()
 
     # --- forming an iteration ---------------------------------------------------------------------------
@@ -118,19 +125,42 @@ class GroupedScheduler(StepScheduler):
             return WalkReason.PREFILL
         if not (count <= self._left < _LARGEST_BUDGET or self._left == inf):
             return WalkReason.BUDGET
-        pool = group.pool
-        again = group.grown != group.formed
-        growing = 0 if pool is None or again else group.growth.at(group.grown)
-        block = float(group.growth.block)
-        if pool is not None and growing and not self.memory.grow_together(pool, growing, block):
-            return WalkReason.BLOCKS
-        if not again:
+        if group.grown == group.formed:
+            pool = group.pool
+            growing = 0 if pool is None else group.growth.at(group.grown)
+            if pool is not None and growing:
+                block = float(group.growth.block)
+                if not self.memory.grow_together(pool, growing, block):
+                    if not (pool.lifo and self in pool.memory_of):
+                        return WalkReason.BLOCKS
+                    self._grow_in_turn(block)
+                    count = len(group.members)
             group.grow()
         batch.grouped = count
-        if _MEMORY_TOTALS & self.rules.cost_reads:
-            batch.kv_decode = group.units
         self._left = self._shown_left = self._left - count
         return None
+
+    def _grow_in_turn(self, block: float) -> None:
+        """Members grow one after the other, and those admitted last give way (R-B-045, R-B-046).
+
+        Who gives way stands behind the one that grows, or is it: neither has been served.
+        """
+        group, memory, left = self.group, self.memory, self._left
+        for run in self.residents.copy():
+            if run not in group.members:
+                continue
+            if group.grows_next(run):
+                self._shown_left = left
+                assert run.growing is not None
+                if not memory.take_for(run.growing, block):
+                    continue
+            left -= 1.0
+
+    def _total_up(self, batch: TokenBatch) -> None:
+        """The totals that the cost reads, those of the members among them."""
+        if batch.grouped and self._reads_memory:
+            batch.kv_decode = self.group.units
+        super()._total_up(batch)
 
     def _precede(self, others: list[TokenRun]) -> bool:
         """Whether members are served before any of ``others``, who do not decode."""
@@ -219,11 +249,9 @@ class GroupedScheduler(StepScheduler):
             run.schedulable = False
         if not self.group.members:
             self.group = DecodeGroup()
+        if not batch.served:
+            return finished
         walked = super().update(batch)
         for run in walked:
             self._others.remove(run)
         return finished + walked
-
-
-def _by_admission(run: TokenRun) -> tuple[float, int]:
-    return (run.admission, run.order)

@@ -260,6 +260,13 @@ class Holdings:
 
         The session that grows may be the victim itself: then False, and its allocation is returned.
         """
+        if not self.take_for(allocation, units):
+            return False
+        allocation.units += units
+        return True
+
+    def take_for(self, allocation: Allocation, units: float) -> bool:
+        """Take ``units`` of its pool for ``allocation``, whose units are counted elsewhere."""
         pool = allocation.pool
         while not pool.fits(units):
             victim = pool.last_admitted() if pool.lifo else None
@@ -269,7 +276,6 @@ class Holdings:
             if allocation.returned:
                 return False
         pool.take(units, self._clock.now)
-        allocation.units += units
         return True
 
     def try_grower(self, pool: Pool) -> bool:

@@ -33,6 +33,9 @@ class Memory(Protocol):
     def grow_run(self, allocation: Allocation, units: float, resume: Callable[[], None]) -> bool:
         """Give a growing run ``units`` more, or let it wait, or preempt."""
 
+    def take_for(self, allocation: Allocation, units: float) -> bool:
+        """The same at once or not at all, and without writing it into ``allocation``."""
+
     def grow_together(self, pool: Pool, count: int, units: float) -> bool:
         """Give ``count`` runs ``units`` more each, if nobody has to give way for any of them."""
 
@@ -79,8 +82,11 @@ class StepScheduler:
 
     def join(self, run: TokenRun) -> None:
         """``run`` becomes a resident; in the midst of a forming it is a newcomer."""
-        where = bisect_right(self.residents, (run.admission, run.order), key=_by_admission)
-        self.residents.insert(where, run)
+        residents, place = self.residents, (run.admission, run.order)
+        if not residents or place > _by_admission(residents[-1]):
+            residents.append(run)
+        else:
+            residents.insert(bisect_right(residents, place, key=_by_admission), run)
         if self._forming is not None:
             self._newcomers.append(run)
 
