@@ -62,7 +62,7 @@ class Entry:
 class PrefixCache:
     """Entries of one pool in release order (R-A-080 to R-A-087). Accounting is the pool's business."""
 
-    __slots__ = ("_live", "_order", "_remembered", "block", "entries", "total")
+    __slots__ = ("_live", "_order", "_remembered", "block", "entries", "remembers", "total")
 
     def __init__(self, block: float | None, reads_attributes: bool) -> None:
         self.block = block
@@ -70,6 +70,8 @@ class PrefixCache:
         self.entries: OrderedDict[int, Entry] = OrderedDict()
         self._live: dict[int, Entry] = {}
         self._order = 0
+        self.remembers = reads_attributes
+        """Whether somebody reads the attributes of sessions that left something here."""
         self._remembered: WeakValueDictionary[int, Remembered] | None = (
             WeakValueDictionary() if reads_attributes else None
         )

@@ -71,10 +71,7 @@ class Engine(PlanningStage):
         run = TokenRun(session, tokens, decoding, now, self._started)
         run.growing = None if growing is None else grown_allocation(session, growing)
         if self._memory is not None:
-            held = [a for hold in reversed(session.holds) for a in hold.allocations
-                    if a.pool is self._memory and not a.returned]  # fmt: skip
-            if held:
-                run.held, run.others = held[0], tuple(held[1:])
+            run.find_memory(self._memory)
         self.account(now)
         self.number += 1
         self._of_session[session] = run

@@ -73,10 +73,9 @@ class Holdings:
     @staticmethod
     def _needs(hold: Hold) -> list[tuple[Pool, float, float]]:
         """For each pool of ``hold``, in whole blocks: the units it takes, and the room it requires now."""
-        amounts = hold.plan.amounts(hold.session)
+        amounts = iter(hold.plan.amounts(hold.session))
         needs = []
-        for i, pool in enumerate(hold.pools):
-            units, reserve = amounts[2 * i], amounts[2 * i + 1]
+        for pool, units, reserve in zip(hold.pools, amounts, amounts, strict=True):
             if not (units >= 0.0 and reserve >= 0.0):
                 what = f"units {units:.10g}" if not units >= 0.0 else f"reserve {reserve:.10g}"
                 message = f"`hold {pool.name}`: {what}: an amount is a number, and not negative"
@@ -102,11 +101,9 @@ class Holdings:
         limit = None if plan.reuse is None else plan.reuse(session)
         largest = 0.0
         for needed, units, _ in needs:
-            prefix = needed.consume(session, limit, now)
-            largest = max(largest, prefix)
-            needed.take(units, now)
-            needed.enrol(session, now)
-            needed.figures.admissions += 1
+            prefix = needed.admit(session, units, limit, now)
+            if prefix > largest:
+                largest = prefix
             hold.allocations.append(Allocation(hold, needed, units, prefix))
         session.a_cached = largest
         self._admissions += 1
@@ -156,12 +153,15 @@ class Holdings:
         now = self._clock.now
         hold = allocation.hold
         self.changes += 1
-        allocation.pool.give_back(allocation, now)
+        pool = allocation.pool
+        pool.give_back(allocation, now)
+        if hold.plan.keep is None and not pool.cache.remembers:
+            return
         there = allocation.position if hold.tracked else allocation.units
-        if preempted and hold.resumed_on not in (None, allocation.pool):
+        if preempted and hold.resumed_on not in (None, pool):
             there = min(there, allocation.position)
         wanted = 0.0 if hold.plan.keep is None else hold.plan.keep(hold.session)
-        allocation.pool.keep(hold.session, there if wanted > there else wanted, now)
+        pool.keep(hold.session, there if wanted > there else wanted, now)
 
     def release(self, session: Session, pool: Pool) -> None:
         """`release`: the innermost hold's units, else the oldest lease; then retry everybody (R-A-091)."""

@@ -171,11 +171,18 @@ class Pool:
                 used += count * units
         self.used, figures.since = used, since
 
-    def enrol(self, session: Session, now: float) -> None:
-        """Count one more allocation of ``session``."""
+    def admit(self, session: Session, units: float, limit: float | None, now: float) -> float:
+        """Take ``units`` for one more allocation of ``session``, and its prefix out of the cache.
+
+        Returns the units of the prefix, at most ``limit`` in whole blocks (R-A-082, R-A-083).
+        """
         self.account(now)
+        prefix = self.cache.consume(session, limit) if self.cache.entries else 0.0
+        self.take(units, now)
         self.holders[session] = self.holders.pop(session, 0) + 1
         self.holder_count += 1
+        self.figures.admissions += 1
+        return prefix
 
     def give_back(self, allocation: Allocation, now: float) -> None:
         """Return ``allocation``.
@@ -206,11 +213,6 @@ class Pool:
         if kept > 0.0:
             self.cache.store(session, kept, now)
         self.cache.remember(session)
-
-    def consume(self, session: Session, limit: float | None, now: float) -> float:
-        """Take the prefix of ``session`` out of the cache (R-A-082, R-A-083)."""
-        self.account(now)
-        return self.cache.consume(session, limit)
 
     def drop(self, session: Session, now: float) -> None:
         """Remove the live entry of ``session`` (R-A-087)."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from serq.runtime.hold import Allocation
+    from serq.runtime.pool import Pool
     from serq.runtime.session import Session
 
 
@@ -51,6 +52,17 @@ class TokenRun:
         """What it holds of it in outer holds."""
         self.since = self.first_growth = 0
         """In a group: the iterations before it joined, and that in which it first grows."""
+
+    def find_memory(self, memory: Pool) -> None:
+        """Look up what the session holds of ``memory``, that of the engine."""
+        for hold in reversed(self.session.holds):
+            for allocation in hold.allocations:
+                if allocation.pool is not memory or allocation.returned:
+                    continue
+                if self.held is None:
+                    self.held = allocation
+                else:
+                    self.others = (*self.others, allocation)
 
     def memory_units(self) -> float:
         """Units of the engine's memory that the session holds."""
