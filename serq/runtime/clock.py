@@ -34,6 +34,8 @@ class Ticket(simpy.Event):
     _ok = True
     _value = None
     discarded = False
+    calm = False
+    """Whether what happens cuts by itself the plans that it changes (see :mod:`serq.runtime.unwatched`)."""
 
     def __init__(self, action: Action) -> None:  # that of SimPy sets what all tickets have in common
         self.action: Action | None = action
@@ -56,7 +58,7 @@ _CALLBACKS: list[Callable[[Any], None]] = [_fire]
 class Clock:
     """The agenda of a run. ``now`` starts at 0 and has no unit (R-B-001)."""
 
-    __slots__ = ("_environment", "_queue", "event_key", "now", "phase", "rank")
+    __slots__ = ("_environment", "_queue", "before_others", "event_key", "now", "phase", "rank")
 
     def __init__(self) -> None:
         self._environment = simpy.Environment()
@@ -66,6 +68,8 @@ class Clock:
         self.rank = 0
         self.event_key: EventKey = (0.0, 0, 0)
         """The key of the event that happens now, or happened last."""
+        self.before_others: Action | None = None
+        """Called at the instant of every event that is not calm, before it happens."""
 
     def at(self, time: float, action: Action, rank: int | None = None) -> Ticket:
         """Schedule ``action`` for ``time``, an absolute instant not before now; at infinity, never.
@@ -104,6 +108,8 @@ class Clock:
         elif self.phase % 2:
             self.phase += 1
         self.event_key = queue[0][1]  # type: ignore[assignment]
+        if self.before_others is not None and not queue[0][3].calm:  # type: ignore[attr-defined]
+            self.before_others()
         self._environment.step()
         return True
 

@@ -28,6 +28,7 @@ from serq.runtime.session import Session
 from serq.runtime.stage import BatchingStage, Stage
 from serq.runtime.stations import DelayStation, FifoStation, SharedStation, Station
 from serq.runtime.step_scheduler import StepRules, StepScheduler
+from serq.runtime.unwatched import arrives_calmly, is_unwatched
 from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.runtime.world import World
 
@@ -216,9 +217,15 @@ class Deployment:
             if isinstance(stage, BatchingStage | SharedStation):
                 world.reacting[stage.rank] = stage
         world.network = self._network
-        world.followed = [stage for stage in self.members() if isinstance(stage, Engine)]
         world.planners = [stage for stage in self.members() if isinstance(stage, PlanningStage)]
-        world.headers_change = _headers_change(self._model.program)
+        program = self._model.program
+        world.unwatched = self._mode != "reference" and is_unwatched(program)
+        if world.unwatched:
+            world.calm_arrivals = arrives_calmly(program)
+            world.clock.before_others = world.cut_plans
+            return
+        world.followed = [stage for stage in self.members() if isinstance(stage, Engine)]
+        world.headers_change = _headers_change(program)
 
     # --- runs -------------------------------------------------------------------------------------------
 

@@ -47,6 +47,10 @@ class HoldQueue:
         """The hold that is tried next; the line must not be empty."""
         return self._preempted[0] if self._preempted else self._select()
 
+    def may_lead(self, hold: Hold) -> bool:
+        """Whether ``hold``, which stands in the line, may be tried first."""
+        return self.head() is hold
+
     def _select(self) -> Hold:
         return self._waiting[0]
 
@@ -82,6 +86,10 @@ class ChangingKeyQueue(HoldQueue):
     def __init__(self, key: KeyFunction) -> None:
         super().__init__()
         self._key = key
+
+    def may_lead(self, hold: Hold) -> bool:
+        """Whether ``hold`` may be tried first: by then keys may have changed."""
+        return True
 
     def _select(self) -> Hold:
         key = self._key

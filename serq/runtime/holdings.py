@@ -22,8 +22,8 @@ class Host(Protocol):
     def wake(self, session: Session) -> None:
         """Let ``session`` go on when its turn comes."""
 
-    def ask(self, pool: Pool) -> None:
-        """Somebody waits at ``pool`` now."""
+    def ask(self, pool: Pool, leads: bool = True) -> None:
+        """Somebody waits at ``pool`` now, and may be tried first."""
 
     def pump(self) -> bool:
         """Serve growers and queues of all pools until nothing changes (R-A-061)."""
@@ -65,7 +65,7 @@ class Holdings:
             first.queue.rejoin(hold)
         else:
             first.queue.join(hold)
-        self._host.ask(first)
+        self._host.ask(first, first.queue.may_lead(hold))
         session.waiting_hold = hold
         session.blocked_on = first.queue
         return True

@@ -69,9 +69,10 @@ class PlanningStage(BatchingStage):
         rank = self.rank + 1
         first_key = (clock.now, clock.phase, rank)
         if len(ends) == 1:
-            clock.at_key(ends[0], self.end_step, first_key)
+            clock.at_key(ends[0], self.end_step, first_key).calm = True
             return
         ticket = clock.at_key(ends[-1], self._end_plan, (ends[-2], 1, rank))
+        ticket.calm = True
         self.plan = PlannedRun(ends, first_key, rank, ticket)
 
     def _end_plan(self) -> None:
@@ -108,7 +109,7 @@ class PlanningStage(BatchingStage):
             self.end_step()
         elif behind < len(plan.ends) - 1:
             plan.ticket.discarded = True
-            self._clock.at_key(plan.ends[behind], self.end_step, plan.key(behind))
+            self._clock.at_key(plan.ends[behind], self.end_step, plan.key(behind)).calm = True
         else:
             plan.ticket.action = self.end_step
 

@@ -253,10 +253,26 @@ class Simulation:
 
     def run(self, progress: Progress | None = None, sink: RecordSink | None = None) -> None:
         """Let time pass until the horizon, or until the arrivals that were asked for are gone (R-B-092)."""
+<<<<<<< HEAD
         world, clock, horizon = self.world, self.clock, self.horizon
         if self.warmup > 0.0:
             clock.at(self.warmup, self.end_warmup)
         self.workload.begin()
+=======
+        try:
+            self._run(progress, sink)
+        except (RunError, KeyboardInterrupt):
+            if self._world.unwatched:
+                for planner in self._world.planners:
+                    planner.catch_up()
+            raise
+
+    def _run(self, progress: Progress | None, sink: RecordSink | None) -> None:
+        world, clock, horizon = self._world, self.clock, self._horizon
+        if self._warmup > 0.0:
+            clock.at(self._warmup, self._end_warmup)
+        self._workload.begin()
+>>>>>>> bb75e94 (Engines that nobody looks at are not followed to every event, and plan while heads wait)
         world.settle()
         world.react()
         self._sample_gauges()

@@ -91,9 +91,9 @@ class Workload:
                 if isinstance(self._declaration.arrive, nodes.Closed):
                     self._world.on_session_end = self._replace
             case nodes.Poisson():
-                self._clock.at(0.0, self._open_arrival)
+                self._plan_open_arrival(0.0)
             case nodes.Renewal():
-                self._clock.at(self._next_time(), self._open_arrival)
+                self._plan_open_arrival(self._next_time())
             case nodes.Traced(speed):
                 self._plan_trace(speed)
 
@@ -156,7 +156,10 @@ class Workload:
     def _open_arrival(self) -> None:
         self._arrive()
         if not self.complete():
-            self._clock.at(self._next_time(), self._open_arrival)
+            self._plan_open_arrival(self._next_time())
+
+    def _plan_open_arrival(self, time: float) -> None:
+        self._clock.at(time, self._open_arrival).calm = self._world.calm_arrivals
 
     def _next_time(self) -> float:
         arrive = self._declaration.arrive
@@ -190,9 +193,13 @@ class Workload:
         following = None if self.complete() else next(self._schedule, None)
         if following is not None:
             time, self._next_traced = following
+<<<<<<< HEAD
             self._clock.at(time, self._traced_arrival)
         else:
             self.exhausted = True
+=======
+            self._clock.at(time, self._traced_arrival).calm = self._world.calm_arrivals
+>>>>>>> bb75e94 (Engines that nobody looks at are not followed to every event, and plan while heads wait)
 
     def _traced_arrival(self) -> None:
         self._arrive(replayed=self._next_traced)

@@ -48,6 +48,10 @@ class World:
         """Stages that may plan step ends ahead, which then are no events."""
         self.followed: list[PlanningStage] = []
         """Those whose plans change what others see: they are followed to every event."""
+        self.unwatched = False
+        """Whether nobody sees what plans change, so that they are cut only where something happens to them."""
+        self.calm_arrivals = False
+        """Whether that is so of sessions that arrive: they cut the plans that they change."""
         self.headers_change = False
         """Whether some hold, or some order of waiting, reads what changes by itself: time, or live state."""
         self.restless = False
@@ -195,11 +199,21 @@ class World:
             served = True
         return served
 
-    def ask(self, pool: Pool) -> None:
-        """Somebody waits at ``pool``: look at it in pumps, or let its engines see to it."""
+    def ask(self, pool: Pool, leads: bool = True) -> None:
+        """Somebody waits at ``pool``: look at it in pumps, or let its engines see to it.
+
+        ``leads``: this one may be tried first, so what its engines planned without it is over.
+        """
         self._asking.add(pool.number)
         for engine in pool.engines:
             self.attend(engine)
+            if leads and self.unwatched and isinstance(engine, PlanningStage):
+                engine.cut()
+
+    def cut_plans(self) -> None:
+        """Something happens of which nobody knows what it changes."""
+        for planner in self.planners:
+            planner.cut()
 
     def attend(self, stage: Stage) -> None:
         """Look at ``stage`` in :meth:`react`; in the midst of it, if its turn is still to come."""
@@ -268,8 +282,7 @@ class World:
         """
         self.restless = restless
         if restless:
-            for planner in self.planners:
-                planner.cut()
+            self.cut_plans()
         for follower in self.followed:
             follower.reconsider()
 
