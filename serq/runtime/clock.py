@@ -113,6 +113,19 @@ class Clock:
         self._environment.step()
         return True
 
+    def next_event(self) -> tuple[float, EventKey]:
+        """When the next event comes, and its key; at infinity when there is none."""
+        time = self.next_time()
+        return (time, self._queue[0][1]) if time < inf else (inf, (inf, 0, 0))  # type: ignore[return-value]
+
+    def go_to(self, time: float) -> None:
+        """An event happens at ``time`` that was not on the agenda."""
+        if time > self.now:
+            self.now = time
+            self.phase = 0
+        elif self.phase % 2:
+            self.phase += 1
+
     def begin_starts(self) -> None:
         """From here on, at this instant, stages react and engines start (R-B-005)."""
         self.phase += 1

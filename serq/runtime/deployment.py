@@ -104,6 +104,10 @@ class Deployment:
         for members in self.stages.values():
             yield from members
 
+    def engines(self, name: str) -> list[Engine]:
+        """The members of a `step` stage."""
+        return [stage for stage in self.stages[name] if isinstance(stage, Engine)]
+
     # --- pools ------------------------------------------------------------------------------------------
 
     def _pool(self, pool: nodes.Pool, member: int) -> Pool:

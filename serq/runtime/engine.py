@@ -48,7 +48,7 @@ class Engine(PlanningStage):
     ) -> None:
         super().__init__(name, member, host)
         self.scheduler = scheduler
-        self._cost = cost
+        self.cost = cost
         self._memory = memory
         self._batch: TokenBatch | None = None
         self._of_session: dict[Session, TokenRun] = {}
@@ -60,6 +60,15 @@ class Engine(PlanningStage):
         self.walked_steps: dict[WalkReason, int] = {}
         self._changes_seen = 0
         self._pool_seen = (0.0, 0.0)
+
+    def account(self, now: float) -> None:
+        """Add the time since the last change to the integrals."""
+        if now != self._since:
+            elapsed = now - self._since
+            if self.number:
+                self._present += self.number * elapsed
+                self._busy += elapsed
+            self._since = now
 
     # --- intake -----------------------------------------------------------------------------------------
 
@@ -104,7 +113,7 @@ class Engine(PlanningStage):
         batch = self.scheduler.schedule()
         if batch is None:
             return
-        cost = checked_cost(self._cost(batch), batch.tokens, self)
+        cost = checked_cost(self.cost(batch), batch.tokens, self)
         self.scheduler.launch(batch)
         self.iterations += 1
         self.walked_steps[self._walks_for] = self.walked_steps.get(self._walks_for, 0) + 1
@@ -155,7 +164,7 @@ class Engine(PlanningStage):
                     break
                 totals.kv_decode += more * block
                 clock.now = end
-                following = end + self._cost(totals)
+                following = end + self.cost(totals)
                 if not end < following < inf:
                     self._walks_for = WalkReason.INSTANT
                     break
@@ -211,6 +220,12 @@ class Engine(PlanningStage):
         """Something else happens when the step under way ends."""
         super().replace_plan(plan, behind)
         self._walks_for = WalkReason.TIE
+
+    def cut(self) -> None:
+        """Stand as the walk would stand now, which goes on from the next end."""
+        if self.plan is not None:
+            super().cut()
+            self._walks_for = WalkReason.MESSAGE
 
     def _pool_now(self) -> tuple[float, float]:
         pool = None if self._grouped is None else self._grouped.group.pool

@@ -102,8 +102,7 @@ class Holdings:
         largest = 0.0
         for needed, units, _ in needs:
             prefix = needed.admit(session, units, limit, now)
-            if prefix > largest:
-                largest = prefix
+            largest = max(largest, prefix)
             hold.allocations.append(Allocation(hold, needed, units, prefix))
         session.a_cached = largest
         self._admissions += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from serq.errors import InterruptedRunError, RunError
 from serq.ir import nodes
@@ -13,7 +14,7 @@ from serq.ir.walk import descendants
 from serq.runtime.clock import Clock
 from serq.runtime.codegen.model import Model, model_of
 from serq.runtime.deployment import Deployment
-from serq.runtime.faults import locate
+from serq.runtime.faults import checked_amount, locate
 from serq.runtime.findings import findings
 from serq.runtime.garbage import rare_garbage_collection
 from serq.runtime.gauges import Gauge
@@ -21,6 +22,7 @@ from serq.runtime.hold import HoldPlan
 from serq.runtime.open_run.attempt import attempt
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.random import RandomSource
+from serq.runtime.recorder import recorder
 from serq.runtime.records import Records, Series
 from serq.runtime.request_records import (
     PREEMPTION_COLUMNS,
@@ -33,6 +35,8 @@ from serq.runtime.serving.engines import EngineMode
 from serq.runtime.serving.gateway import Gateway, RequestTerms
 from serq.runtime.session import Preempted, Session, session_class
 from serq.runtime.sink import LiveRecords, RecordSink
+from serq.runtime.straight.run import StraightRun
+from serq.runtime.straight.shape import StraightProgram
 from serq.runtime.trace import TraceSource
 from serq.runtime.workload import SessionCode, Workload
 from serq.runtime.world import World
@@ -42,7 +46,6 @@ Progress = Callable[[float, int], None]
 """Called with the time reached and the events so far."""
 
 _EVENTS_BETWEEN_PROGRESS = 1_000
-_LARGEST_TURN = 2.0**32 - 1.0
 
 
 def simulate(
@@ -114,15 +117,15 @@ def _asked_for_clock(engine: EngineMode, keep_rows: bool, sink: RecordSink | Non
     return ClockReason.RECORDS if keep_rows or sink is not None else None
 
 
-def _turn_number(value: float) -> float:
-    """`turn_no`, whatever the program made of it, as samples carry it: a whole number from 0 (R-A-085)."""
-    return float(int(min(value, _LARGEST_TURN))) if value >= 1.0 else 0.0
-
-
 def _fetched(program: nodes.Program) -> frozenset[tuple[str, str]]:
     """The handles whose KV some request fetches, each with the connector."""
     fetches = (node for node in descendants(program) if isinstance(node, FetchedFrom))
     return frozenset((node.handle, node.connector) for node in fetches)
+
+
+def _no_statements(session: Session) -> object:
+    """What a session of a straight program runs as a whole."""
+    return None
 
 
 def _horizon(value: float | None) -> float:
@@ -163,15 +166,15 @@ class Simulation:
         self.deployment = Deployment(
             self.model, functions, self.world, random, keep_rows=keep_rows, folder=folder, engine=engine
         )
+        whole = engine in ("auto", "fast") and (trace is None or trace.whole)
+        straight = self.model.straight if whole else None
         self.workload = Workload(
             program.workload,
             SessionCode(
                 session_class(self.model.attributes),
-                functions["session_statements"],
-                functions["init_block"],
-                functions["turn_block"],
-                self.model.session_draws,
-                self.model.workload_draws,
+                _no_statements if straight is not None else functions["session_statements"],
+                *(functions["init_block"], functions["turn_block"]),
+                *(self.model.session_draws, self.model.workload_draws),
             ),
             self.world,
             random,
@@ -194,6 +197,12 @@ class Simulation:
             sent_request=gateway.read,
             RequestTerms=RequestTerms,
         )
+        self._straight = None if straight is None else self._straight_run(straight, functions)
+
+    def _straight_run(self, parts: StraightProgram, functions: dict[str, Any]) -> StraightRun:
+        run = StraightRun(parts, self.world, self.deployment, functions)
+        functions[self.model.stages[parts.engine.name]] = run.engines
+        return run
 
     def _supplied(self) -> dict[str, object]:
         """What the generated code calls."""
@@ -203,29 +212,13 @@ class Simulation:
             "HoldPlan": HoldPlan,
             "Preempted": Preempted,
             "count_statements": self.world.count_statements,
+            "checked_amount": checked_amount,
         }
         for name in ("join", "leave", "grow", "load", "drop", "release"):
             names[name] = getattr(holdings, name)
         for name, python in self.model.series.items():
-            names[python] = self._recorder(self._series[name])
+            names[python] = recorder(self._series[name], self.clock, self.warmup)
         return names
-
-    def _recorder(self, series: Series) -> Callable[[Session, float], None]:
-        """What appends a sample to ``series``, from warm-up on (R-A-100)."""
-        clock, warmup = self.clock, self.warmup
-        value, time = series.values.append, series.times.append
-        number, turn = series.sessions.append, series.turns.append
-
-        def record(session: Session, sample: float) -> None:
-            now = clock.now
-            if now >= warmup:
-                value(sample)
-                time(now)
-                number(session.number)
-                count = session.a_turn_no
-                turn(count if count == 1.0 else _turn_number(count))
-
-        return record
 
     def drop_partial_samples(self) -> None:
         """Make the columns of every table equally long, after an interrupt at any instruction."""
@@ -253,26 +246,27 @@ class Simulation:
 
     def run(self, progress: Progress | None = None, sink: RecordSink | None = None) -> None:
         """Let time pass until the horizon, or until the arrivals that were asked for are gone (R-B-092)."""
-<<<<<<< HEAD
+        try:
+            self._run(progress, sink)
+        except (RunError, KeyboardInterrupt):
+            if self.world.unwatched:
+                for planner in self.world.planners:
+                    planner.catch_up()
+            raise
+        finally:
+            if self._straight is not None:
+                self._straight.hand_back()
+
+    def _run(self, progress: Progress | None, sink: RecordSink | None) -> None:
         world, clock, horizon = self.world, self.clock, self.horizon
         if self.warmup > 0.0:
             clock.at(self.warmup, self.end_warmup)
         self.workload.begin()
-=======
-        try:
-            self._run(progress, sink)
-        except (RunError, KeyboardInterrupt):
-            if self._world.unwatched:
-                for planner in self._world.planners:
-                    planner.catch_up()
-            raise
-
-    def _run(self, progress: Progress | None, sink: RecordSink | None) -> None:
-        world, clock, horizon = self._world, self.clock, self._horizon
-        if self._warmup > 0.0:
-            clock.at(self._warmup, self._end_warmup)
-        self._workload.begin()
->>>>>>> bb75e94 (Engines that nobody looks at are not followed to every event, and plan while heads wait)
+        if self._straight is not None:
+            over = None if self._limit is None else self._drained
+            self._straight.run(horizon, over, lambda: self._report(progress, sink))
+            self._finish()
+            return
         world.settle()
         world.react()
         self._sample_gauges()
@@ -290,13 +284,16 @@ class Simulation:
             countdown -= 1
             if countdown == 0:
                 countdown = _EVENTS_BETWEEN_PROGRESS
-                if progress is not None:
-                    progress(clock.now, world.events)
-                if sink is not None:
-                    sink.offer(self._live())
+                self._report(progress, sink)
         if clock.next_time() == inf:
             self.deployment.serving.check_stalls()
         self._finish()
+
+    def _report(self, progress: Progress | None, sink: RecordSink | None) -> None:
+        if progress is not None:
+            progress(self.clock.now, self.world.events)
+        if sink is not None:
+            sink.offer(self._live())
 
     def _sample_gauges(self) -> None:
         """Read the gauges if nothing more happens at this instant."""

@@ -120,6 +120,14 @@ class Stage:
         self._service += now - start
         self.estimates.completed(start, now - start, wait)
 
+    def finish(self, now: float, starts: list[float]) -> None:
+        """Jobs that started at ``starts``, without a wait, leave and complete; nobody reads estimates."""
+        self.account(now)
+        self.number -= len(starts)
+        self._completed += len(starts)
+        for start in starts:
+            self._service += now - start
+
     def reset(self, now: float) -> None:
         """Forget what warm-up measured (R-B-091)."""
         self.account(now)

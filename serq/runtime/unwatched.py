@@ -1,10 +1,10 @@
 """Programs in which nobody looks at an engine between the iterations that it forms by itself.
 
-A planned run changes what others see at each of its ends: the units taken of a pool, the population of a stage.
-Where no expression reads that, and all that takes from the pools of an engine goes through this engine, a plan
-need not be followed to every event. It is followed when its last iteration ends, and when it is cut.
+A planned run changes what others see at each of its ends: the units taken of a pool, what a stage has done.
+Where no expression reads that, and all that takes from the pools of an engine goes through this engine, a
+plan need not be followed to every event. It is followed when its last iteration ends, and when it is cut.
 
-Then the members of a family are worlds of their own, too: what happens at one does not cut the plans of others.
+Then the members of a family are worlds of their own, too: what happens at one cuts no plan of another.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def _holds(program: nodes.Program) -> list[nodes.Hold]:
 
 def _growing(program: nodes.Program) -> set[str]:
     """The pools that some run grows into."""
-    return {node.growing.name for node in descendants(program) if isinstance(node, nodes.Run) and node.growing}
+    runs = [node for node in descendants(program) if isinstance(node, nodes.Run)]
+    return {run.growing.name for run in runs if run.growing is not None}
 
 
 def _admitting(program: nodes.Program, pool: str) -> str | None:
@@ -100,7 +101,9 @@ def _header(hold: nodes.Hold) -> Iterator[nodes.Expr]:
             yield unit.reserve
 
 
-def _is_budget_of(node: nodes.StageRead, hold: nodes.Hold, program: nodes.Program, engine: nodes.Stage) -> bool:
+def _is_budget_of(
+    node: nodes.StageRead, hold: nodes.Hold, program: nodes.Program, engine: nodes.Stage
+) -> bool:
     """Whether ``node`` is what is left of the budget of the engine that admits ``hold``."""
     first = hold.units[0].pool
     return (
@@ -158,7 +161,7 @@ def _stands_still(index: nodes.Expr, program: nodes.Program) -> bool:
 
 
 def arrives_calmly(program: nodes.Program) -> bool:
-    """Whether an arriving session blocks, or ends, before it takes anything of a pool that somebody grows into.
+    """Whether an arriving session blocks or ends before it takes anything of a pool that grows.
 
     A run takes nothing, and a hold that an engine admits blocks.
     """
@@ -167,6 +170,7 @@ def arrives_calmly(program: nodes.Program) -> bool:
         if isinstance(statement, nodes.Hold):
             first = statement.units[0].pool.name
             return _admitting(program, first) is not None and first not in growing
-        if not all(isinstance(inner, _PLAIN | nodes.Run | nodes.Branch) for inner in _statements((statement,))):
+        inside = _statements((statement,))
+        if not all(isinstance(inner, _PLAIN | nodes.Run | nodes.Branch) for inner in inside):
             return False
     return True

@@ -193,13 +193,9 @@ class Workload:
         following = None if self.complete() else next(self._schedule, None)
         if following is not None:
             time, self._next_traced = following
-<<<<<<< HEAD
-            self._clock.at(time, self._traced_arrival)
+            self._clock.at(time, self._traced_arrival).calm = self._world.calm_arrivals
         else:
             self.exhausted = True
-=======
-            self._clock.at(time, self._traced_arrival).calm = self._world.calm_arrivals
->>>>>>> bb75e94 (Engines that nobody looks at are not followed to every event, and plan while heads wait)
 
     def _traced_arrival(self) -> None:
         self._arrive(replayed=self._next_traced)

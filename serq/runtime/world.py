@@ -49,7 +49,7 @@ class World:
         self.followed: list[PlanningStage] = []
         """Those whose plans change what others see: they are followed to every event."""
         self.unwatched = False
-        """Whether nobody sees what plans change, so that they are cut only where something happens to them."""
+        """Whether nobody sees what plans change: they are cut only where something happens to them."""
         self.calm_arrivals = False
         """Whether that is so of sessions that arrive: they cut the plans that they change."""
         self.headers_change = False
@@ -64,7 +64,8 @@ class World:
         """Those of them whose turn is still to come at this instant, as a heap."""
         self._turn: float = inf
         """The rank whose turn it is; infinite while no stage has its turn."""
-        self._ready: deque[Session] = deque()
+        self.ready: deque[Session] = deque()
+        """Sessions that go on at this instant, in the order in which they became ready."""
         self._running: Session | None = None
         self._live_time = 0.0
         self._live_since = 0.0
@@ -82,15 +83,25 @@ class World:
         """Let ``session`` go on after all that became ready before it (R-A-068)."""
         session.blocked_on = None
         session.ready = True
-        self._ready.append(session)
+        self.ready.append(session)
 
     def _resume(self, session: Session) -> None:
         """Run ``session`` until it blocks or ends."""
         session.ready = False
+        self.count_wake(session)
+        outer, self._running = self._running, session
+        over = next(session.statements, True)
+        self._running = outer
+        if over:
+            self._end(session)
+
+    def count_wake(self, session: Session) -> None:
+        """``session`` goes on now. Raises RunError where it does so without end at one instant (R-A-096)."""
         now = self.clock.now
         if session.instant != now:
             session.instant = now
-            session.wakes = session.statement_count = 0
+            session.wakes, session.statement_count = 1, 0
+            return
         session.wakes += 1
         if session.wakes > _WAKES_AT_ONCE:
             raise RunError(
@@ -99,11 +110,6 @@ class World:
                 session=session.number,
                 code="no-time-passes",
             )
-        outer, self._running = self._running, session
-        over = next(session.statements, True)
-        self._running = outer
-        if over:
-            self._end(session)
 
     def preempt(self, session: Session, depth: int) -> None:
         """Unwind ``session`` to its hold number ``depth``, which runs again from its header (R-A-076).
@@ -137,12 +143,16 @@ class World:
     def _end(self, session: Session) -> None:
         """The session is over: it gives everything back (R-A-088). Others get it when the instant settles."""
         self.holdings.abandon(session)
+        self.retire(session)
+        self.on_session_end(session)
+        session.requests.clear()  # nothing looks at them now, and they look at the session
+
+    def retire(self, session: Session) -> None:
+        """``session`` is over, and has nothing to give back."""
         session.live = False
         self._account_live()
         self.live -= 1
         self.ended += 1
-        self.on_session_end(session)
-        session.requests.clear()  # nothing looks at them now, and they look at the session
 
     # --- one instant ------------------------------------------------------------------------------------
 
@@ -155,7 +165,7 @@ class World:
 
     def _run_ready(self) -> None:
         """Run ready sessions, and those that become ready meanwhile, until none is."""
-        ready, resume = self._ready, self._resume
+        ready, resume = self.ready, self._resume
         while ready:
             session = ready.popleft()
             if session.ready:

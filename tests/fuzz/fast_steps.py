@@ -20,6 +20,7 @@ from serq.errors import RunError
 from serq.runtime.engine import Engine
 from serq.runtime.simulation import Simulation
 from tests.fuzz.step_programs import random_step_program
+from tests.fuzz.straight_programs import random_straight_program
 from tests.fuzz.unwatched_programs import random_unwatched_program
 
 COMPARED = (
@@ -57,8 +58,8 @@ def compare(seeds: Iterable[int]) -> Result:
 
 
 def program_of(seed: int) -> str:
-    """The text of ``seed``: of every two programs one has engines that nobody looks at."""
-    return random_unwatched_program(seed) if seed % 2 else random_step_program(seed)
+    """The text of ``seed``: of every three programs one is straight, and one has engines nobody looks at."""
+    return (random_step_program, random_unwatched_program, random_straight_program)[seed % 3](seed)
 
 
 def recorded(

@@ -86,7 +86,8 @@ class _Program:
         )
 
     def want(self) -> str:
-        return self.pick("8", "3 * serial - 24 * floor(serial / 8)", "floor(~uniform(1, 40))", "~uniform(1, 9)")
+        eighths = "3 * serial - 24 * floor(serial / 8)"
+        return self.pick("8", eighths, "floor(~uniform(1, 40))", "~uniform(1, 9)")
 
     def tokens(self) -> str:
         if self.rng.random() < 0.06:
@@ -104,13 +105,15 @@ class _Program:
         for number in range(turns):
             lines += self.turn()
             if number + 1 < turns or rng.random() < 0.2:
-                lines.append(self.pick("  run think (want / 8);", "  run desk (0.25);", "  observe between = now;"))
+                pause = self.pick("run think (want / 8);", "run desk (0.25);", "observe between = now;")
+                lines.append(f"  {pause}")
         return lines
 
     def turn(self) -> list[str]:
         rng, index = self.rng, self.index
         known = "max(known, computed + 1)"
-        units = self.pick("8", "floor(want)", "16", "4", f"min({known}, budget_left(gpu{index}))", "want + 20")
+        left = f"min({known}, budget_left(gpu{index}))"
+        units = self.pick("8", "floor(want)", "16", "4", left, "want + 20")
         if not self.engine_admits and "budget_left" in units:
             units = "12"
         reserve = self.maybe(0.4, f" reserve ({known})")

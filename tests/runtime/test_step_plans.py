@@ -65,7 +65,7 @@ def both(source: str) -> list[Engine]:
     )
     run.run()
     assert recorded(run.records()) == recorded(simulate(program.ir, engine="reference"))
-    return [stage for stage in run.world.followed if isinstance(stage, Engine)]
+    return [stage for stage in run.world.planners if isinstance(stage, Engine)]
 
 
 def test_a_run_of_decodes_is_a_few_events() -> None:
@@ -134,7 +134,9 @@ def test_room_that_is_made_lets_the_head_in() -> None:
       else { hold kv (10) { observe begun = now; } }
     }
     """
-    source = text(session, pools=pools, stage="stage gpu : step { cost 0.5; }", arrive="batch(3)")
+    stage = "stage gpu : step { cost 0.5; }"
+    both(text(session, pools=pools, stage=stage, arrive="batch(3)"))
+    source = text(session, pools=pools, stage=stage, arrive="batch(3)", more="gauge units = used(kv);")
     (engine,) = both(source)
     assert simulate(serq.compile(source=source).ir, engine="auto").series["begun"].values == [5.5]
     assert engine.walked_steps[WalkReason.WAITING] == 1
@@ -174,7 +176,7 @@ WALKS = {
     ),
     WalkReason.INSTANT: text("run gpu decode (9);", stage="stage gpu : step { cost (now < 2) ? 0.5 : inf; }"),
     WalkReason.TIE: text(
-        "run gpu decode (20); run gpu decode (20);", more="stage e : delay;", arrive="renewal(4)"
+        "run gpu decode (20); run gpu decode (20);", more="gauge busy = busy(gpu);", arrive="renewal(4)"
     ),
     WalkReason.LOOKAHEAD: text(),
     WalkReason.START: text(),
@@ -195,7 +197,7 @@ def test_without_planning_every_iteration_names_the_reference() -> None:
         program.ir, seed=1, horizon=100.0, warmup=0.0, arrivals=None, trace=None, engine="reference"
     )
     run.run()
-    (engine,) = run.world.followed
+    (engine,) = run.world.planners
     assert isinstance(engine, Engine) and engine.walked_steps == {WalkReason.REFERENCE: 40}
 
 

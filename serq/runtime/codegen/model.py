@@ -13,6 +13,7 @@ from serq.runtime.codegen import checks, reading
 from serq.runtime.codegen.expressions import Expressions, Names, Scope
 from serq.runtime.codegen.source import Origin, SourceText, identifier
 from serq.runtime.codegen.statements import Statements
+from serq.runtime.straight.shape import straight
 
 GENERATED: Final = "<serq program>"
 """The file name of generated code, by which a traceback is recognised."""
@@ -119,6 +120,9 @@ class Model:
         statements.function("init_block", workload.init)
         statements.function("turn_block", workload.turn)
         statements.generator("session_statements", program.session)
+        self.straight = straight(program)
+        if self.straight is not None:
+            statements.straight(self.straight)
         self.series = dict(statements.series)
         self.session_draws = reading.draws(program.session)
         self.workload_draws = reading.draws((*workload.init, *workload.turn))

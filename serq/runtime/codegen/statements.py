@@ -13,6 +13,7 @@ from typing import Final
 from serq.ir import nodes
 from serq.runtime.codegen.expressions import Expressions, Scope, is_boolean
 from serq.runtime.codegen.source import Origin, SourceText, identifier
+from serq.runtime.straight.shape import StraightProgram
 
 SESSION: Final = Scope(parameters=("s",), session="s", draws="s.draws")
 """What session statements read: attributes of ``s``, draws of its turn."""
@@ -53,6 +54,28 @@ class Statements:
                 with text.at(Origin(statement=statement.id)):
                     self._assignment(text, statement, WORKLOAD)
         self.definitions.append(text)
+
+    def straight(self, parts: StraightProgram) -> None:
+        """Define what a session of a straight program does between its stops, one function each.
+
+        Those of the two runs return how many tokens there are.
+        """
+        for name, block, run in (
+            ("before", parts.before, None),
+            ("admitted", parts.admitted, parts.prefill),
+            ("prefilled", parts.prefilled, parts.decode),
+            ("decoded", parts.decoded, None),
+            ("after", parts.after, None),
+        ):
+            text = SourceText()
+            with text.indented(f"def straight_{name}(s):"):
+                text.line("pass")
+                self._block(text, block, 0, 1)
+                if run is not None:
+                    with text.at(Origin(statement=run.id)):
+                        work = self.expressions.value(run.work, SESSION)
+                        text.line(f"return checked_amount({work}, {f'`run {run.stages[0].name}`'!r})")
+            self.definitions.append(text)
 
     # --- blocks -----------------------------------------------------------------------------------------
 

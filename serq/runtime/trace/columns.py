@@ -13,6 +13,8 @@ TraceFormat = Literal["session", "azure", "mooncake", "lengths", "vllm-bench"]
 TOKENS_PER_HASH: Final = 512
 """Prompt tokens that a hash id of a Mooncake trace stands for; the last id of a prompt may mean fewer."""
 
+_LARGEST_WHOLE: Final = 2.0**31
+
 ROWS_A_PART: Final = 512
 """Rows from which on a reader begins a new part: sessions alive keep their parts, which must not be large."""
 
@@ -52,6 +54,12 @@ class Trace:
     def sessions(self) -> int:
         """How many sessions there are."""
         return len(self.first_row) - 1
+
+    @property
+    def whole(self) -> bool:
+        """Whether all tokens are whole numbers of usual size."""
+        columns = (self.new, self.out, self.forced)
+        return all(value.is_integer() and value < _LARGEST_WHOLE for column in columns for value in column)
 
     @property
     def turns(self) -> int:

@@ -40,6 +40,8 @@ class TraceFile:
     """Whether it says when sessions arrive."""
     in_order: bool
     """Whether no session arrives before the one ahead of it in the file."""
+    whole: bool = False
+    """Whether all tokens are whole numbers of usual size."""
 
     def parts(self) -> Iterator[Trace]:
         """The trace, a few hundred rows at a time; no session is cut. ``times`` are as in the whole trace."""
@@ -68,11 +70,12 @@ def open_trace(path: str | Path, rows_in_memory: int = ROWS_IN_MEMORY) -> Trace 
         return read_trace(path)
     kept: list[Trace] = []
     rows = sessions = 0
-    latest, in_order, timed = -inf, True, False
+    latest, in_order, timed, whole = -inf, True, False, True
     for part in _parts(str(path), _opener(path)):
         rows += part.turns
         sessions += part.sessions
         timed = part.timed
+        whole = whole and part.whole
         if part.times:
             in_order = in_order and part.in_order and latest <= part.times[0]
             latest = part.times[-1]
@@ -80,7 +83,7 @@ def open_trace(path: str | Path, rows_in_memory: int = ROWS_IN_MEMORY) -> Trace 
             kept.append(part)
         else:
             kept.clear()
-    return Trace.joined(kept) if kept else TraceFile(str(path), sessions, timed, in_order)
+    return Trace.joined(kept) if kept else TraceFile(str(path), sessions, timed, in_order, whole)
 
 
 def recognise(first_line: str) -> TraceFormat:
