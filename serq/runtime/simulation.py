@@ -33,7 +33,7 @@ from serq.runtime.request_records import (
 )
 from serq.runtime.serving.engines import EngineMode
 from serq.runtime.serving.gateway import Gateway, RequestTerms
-from serq.runtime.session import Preempted, Session, session_class
+from serq.runtime.session import Preempted, session_class
 from serq.runtime.sink import LiveRecords, RecordSink
 from serq.runtime.straight.run import StraightRun
 from serq.runtime.straight.shape import StraightProgram
@@ -123,11 +123,6 @@ def _fetched(program: nodes.Program) -> frozenset[tuple[str, str]]:
     return frozenset((node.handle, node.connector) for node in fetches)
 
 
-def _no_statements(session: Session) -> object:
-    """What a session of a straight program runs as a whole."""
-    return None
-
-
 def _horizon(value: float | None) -> float:
     if value is None or not 0.0 < value < inf:
         raise RunError("a run needs a finite, positive horizon", code="no-horizon")
@@ -161,8 +156,7 @@ class Simulation:
         self._series = {name: Series(name) for name in self.model.series}
         self.world = World(self.clock)
         random = RandomSource(seed)
-        supplied = self._supplied()
-        functions = self.functions = self.model.bind(supplied)
+        functions = self.functions = self.model.bind(self._supplied())
         self.deployment = Deployment(
             self.model, functions, self.world, random, keep_rows=keep_rows, folder=folder, engine=engine
         )
@@ -172,7 +166,7 @@ class Simulation:
             program.workload,
             SessionCode(
                 session_class(self.model.attributes),
-                _no_statements if straight is not None else functions["session_statements"],
+                functions["session_statements"] if straight is None else lambda session: None,
                 *(functions["init_block"], functions["turn_block"]),
                 *(self.model.session_draws, self.model.workload_draws),
             ),
