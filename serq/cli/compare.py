@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 @click.option("--slo", "slos", multiple=True, metavar="OBJECTIVE", help="As in `slo`: 'ttft p99 < 2'.")
 @click.option("--reps", type=click.IntRange(1), default=5, show_default=True, help="Seeds, shared by both.")
 @click.option(
-    "--by", type=click.Choice(("class", "handle", "stage", "turn")), help="Group matched requests by this."
+    "--by",
+    type=click.Choice(("class", "handle", "stage", "session", "turn")),
+    help="Group matched requests by this.",
 )
 @click.option(
     "--metric",

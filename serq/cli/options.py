@@ -92,6 +92,15 @@ def run_settings(command: Any) -> Any:
     return command
 
 
+by_option = click.option(
+    "--by",
+    "by",
+    multiple=True,
+    type=click.Choice(("class", "handle", "stage", "engine", "session", "turn")),
+    help="Also show what requests of each of these saw; may be repeated.",
+)
+
+
 def running(command: Any) -> Any:
     """Give ``command`` the options of a run, which it hands to `api.compile`."""
     for option in reversed(_RUN_OPTIONS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,17 +12,24 @@ from serq.errors import RunError
 
 if TYPE_CHECKING:
     from serq.api import EngineMode, Program
+    from serq.results.groups import By
 
 
 def run_replicated(
-    program: Program, replications: int, engine: EngineMode, jobs: int | None, *, as_json: bool
+    program: Program,
+    replications: int,
+    engine: EngineMode,
+    jobs: int | None,
+    *,
+    by: Sequence[By] = (),
+    as_json: bool,
 ) -> None:
     """Run and print. Raises RunError if a run failed, after the others were printed."""
     from serq.studies.backend import Backend
     from serq.studies.replicate import replicate, replications_data, replications_text
 
     backend = Backend(-1 if jobs is None else jobs)
-    result = replicate(program, replications, engine=engine, backend=backend)
+    result = replicate(program, replications, engine=engine, by=by, backend=backend)
     for warning in result.warnings():
         click.echo(warning, err=True)
     if as_json:

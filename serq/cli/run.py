@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from serq.cli.options import FILE, program_or_stdin, sets_option
+from serq.cli.options import FILE, by_option, program_or_stdin, sets_option
 from serq.errors import RunError, UsageError
 from serq.profiling import Profile
 
 if TYPE_CHECKING:
     from serq.api import EngineMode, Program
     from serq.results import Report
+    from serq.results.groups import By
     from serq.results.run_folder import PartFormat
 
 EVERY_STEP = (1, 2**63)
@@ -71,6 +72,7 @@ def step_range(
 )
 @click.option("--reps", type=click.IntRange(1), default=1, help="Run with N seeds: means over the runs.")
 @click.option("--jobs", type=int, help="Processes for --reps (default: one a core).")
+@by_option
 @click.option("--profile", "profiled", is_flag=True, help="Say on stderr where the time went.")
 def run(
     file: Path,
@@ -102,10 +104,11 @@ def run(
         program = api.compile(
             file, sets=sets, seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals, trace=trace
         )
+    wanted.check_of(program)
     if reps > 1:
         from serq.cli.replicated import run_replicated
 
-        run_replicated(program, reps, engine, jobs, as_json=wanted.as_json)
+        run_replicated(program, reps, engine, jobs, by=wanted.by, as_json=wanted.as_json)
     else:
         run_once(program, engine, wanted, profile)
 
@@ -121,6 +124,7 @@ class Output:
     out: Path | None
     out_format: PartFormat | None
     overwrite: bool
+    by: tuple[By, ...]
     profiled: bool
 
     @property
@@ -146,10 +150,19 @@ class Output:
             if value:
                 raise UsageError(f"{name} is about a single run: it cannot go with --reps")
 
+    def check_of(self, program: Program) -> None:
+        """Raise UsageError for what ``program`` has nothing of."""
+        from serq.ir.nodes import Vllm
+
+        if self.by and not any(isinstance(stage.kind, Vllm) for stage in program.ir.stages):
+            raise UsageError(
+                f"--by {self.by[0]} groups requests to `vllm` stages, and the program has no such stage"
+            )
+
     def show(self, report: Report, profile: Profile) -> None:
         """Print the report and what else is wanted of it."""
         with profile.phase("report"):
-            show_report(report, self.as_json, self.dump)
+            show_report(report, self.as_json, self.dump, self.by)
             list_steps(report, self.listed, self.steps_of)
         if self.profiled:
             click.echo(profile.text(report.records), err=True)
@@ -187,7 +200,7 @@ def list_steps(report: Report, steps: tuple[int, int] | None, stage: str | None)
         click.echo("\n" + report.list_steps(*steps, stage=stage))
 
 
-def show_report(report: Report, as_json: bool, dump: Path | None) -> None:
+def show_report(report: Report, as_json: bool, dump: Path | None, by: Sequence[By]) -> None:
     """Print the report and write its samples; where one of the two fails, the other is still done."""
     try:
         if dump is not None:
@@ -196,4 +209,4 @@ def show_report(report: Report, as_json: bool, dump: Path | None) -> None:
         if as_json:
             for warning in report.warnings:
                 click.echo(warning.render(), err=True)
-        click.echo(report.to_json() if as_json else repr(report))
+        click.echo(report.to_json(by) if as_json else report.text(by))

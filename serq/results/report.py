@@ -147,7 +147,7 @@ class Report:
         return frames.goodput_frame(self.answers.goodput)
 
     def groups(self, by: By) -> list[RequestGroup]:
-        """What the requests of each class, handle, stage or turn saw, of those served since warm-up.
+        """What the requests of each class, handle, stage, … saw, of those served since warm-up.
 
         Raises UsageError for anything else to group by.
         """
@@ -187,17 +187,26 @@ class Report:
         """Why the run ended before its end; None: it finished."""
         return self.records.stopped
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain data, in the shape of :meth:`to_json`."""
+    def to_dict(self, by: Sequence[By] = ()) -> dict[str, Any]:
+        """The report as plain data, in the shape of :meth:`to_json`. Raises UsageError for a wrong ``by``."""
         out = json_form.as_dict(self.records, self.observations, self.answers, self.classes)
         if self._program is not None and (self.records.engines or self.records.prices):
             out["models"] = modelled(self._program)
             out["costs"] = costs_data(self._program, self.records.prices)
+        if by:
+            out["groups"] = {one: json_form.groups_data(self.groups(one)) for one in by}
         return out
 
-    def to_json(self) -> str:
-        """The report as one line of JSON (R-B-118): null for what is not finite."""
-        return json_form.as_json(self.to_dict())
+    def to_json(self, by: Sequence[By] = ()) -> str:
+        """The report as one line of JSON (R-B-118): null for what is not finite.
+
+        With ``by`` what requests of each class, engine, … saw stands under `groups`. Raises UsageError.
+        """
+        return json_form.as_json(self.to_dict(by))
+
+    def text(self, by: Sequence[By] = ()) -> str:
+        """The report as text, then the requests ``by`` their class, engine, …. Raises UsageError."""
+        return "\n\n".join([repr(self), *map(self.list_groups, by)])
 
     def dump(self, folder: str | Path) -> list[Path]:
         """Write every sample to ``folder``, one CSV file an observation. Raises DataError (R-B-119)."""

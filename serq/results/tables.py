@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from serq.kernels.executor import Evidence
 from serq.results.answers import Answers
 from serq.results.engines import METRICS, EngineFigures, Latency, engine_figures
-from serq.results.groups import RequestGroup
 from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
 from serq.results.step_layouts import state_shares
@@ -19,6 +18,7 @@ from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, Stage
 from serq.runtime.request_records import EngineRow, OptionValue
 
 if TYPE_CHECKING:
+    from serq.results.groups import RequestGroup
     from serq.results.waiting_reasons import EngineWaiting
 
 _ENOUGH_SAMPLES: Final = 40

@@ -62,6 +62,8 @@ class ComparePlan:
             both = set(side) & set(self.sets)
             if both:
                 raise UsageError(f"`{min(both)}` is set for both sides and for one")
+        if self.by == "engine":
+            raise UsageError("a request may be at another engine in B: group by stage, or by class")
         if self.metric not in LATENCIES:
             raise UsageError(f"no latency `{self.metric}` of requests; there are {', '.join(LATENCIES)}")
         if self.shown < 1:
@@ -269,7 +271,7 @@ def compare(plan: ComparePlan, *, backend: Backend | None = None) -> Comparison:
     a, b = plan.compile()
     nodes = [*descendants(a.ir), *descendants(b.ir)]
     sends = all(any(isinstance(s.kind, Vllm) for s in program.ir.stages) for program in (a, b))
-    if not sends and plan.by not in (None, "handle", "turn"):
+    if not sends and plan.by not in (None, "handle", "session", "turn"):
         raise UsageError(f"--by {plan.by} is about requests of `vllm` stages, which both programs must have")
     labelled = sends and any(isinstance(node, Request) and node.label is not None for node in nodes)
     by = plan.by or ("class" if labelled else "handle")

@@ -118,7 +118,13 @@ def _numbered(keys: Iterable[tuple[int, float, str]]) -> list[Key]:
 
 
 def _group(by: By, key: Key, unit: Unit) -> str:
-    values = {"class": unit.label, "handle": key.handle, "stage": unit.stage, "turn": key.turn}
+    values = {
+        "class": unit.label,
+        "handle": key.handle,
+        "stage": unit.stage,
+        "session": key.session,
+        "turn": key.turn,
+    }
     return group_name(by, values[by])
 
 

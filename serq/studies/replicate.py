@@ -13,6 +13,7 @@ from typing import Any, Final
 from serq import api
 from serq.errors import InterruptedRunError, SerqError, UsageError
 from serq.ir.nodes import with_settings
+from serq.results.groups import By
 from serq.results.tables import Table, figure
 from serq.results.text import aligned
 from serq.studies.backend import Backend
@@ -65,9 +66,12 @@ def replicate(
     replications: int,
     *,
     engine: api.EngineMode = "auto",
+    by: Sequence[By] = (),
     backend: Backend | None = None,
 ) -> Replications:
     """Run ``program`` with ``replications`` seeds from its own on, ``engine`` as in :func:`serq.run`.
+
+    The figures of requests are also taken ``by`` their class, engine, ….
 
     A run that fails is kept with its reason. Raises UsageError for a backend that cannot be had, or fewer
     than two replications.
@@ -77,12 +81,12 @@ def replicate(
     backend = backend or Backend()
     backend.check()
     first = program.ir.run.seed
-    tasks = [(program, first + number, engine) for number in range(replications)]
+    tasks = [(program, first + number, engine, tuple(by)) for number in range(replications)]
     return Replications(program, sorted(backend.perform(_run, tasks), key=lambda run: run.seed))
 
 
-def _run(task: tuple[api.Program, int, api.EngineMode]) -> Replication:
-    program, seed, engine = task
+def _run(task: tuple[api.Program, int, api.EngineMode, tuple[By, ...]]) -> Replication:
+    program, seed, engine, by = task
     try:
         report = api.run(replace(program, ir=with_settings(program.ir, {"seed": seed})), engine=engine)
     except InterruptedRunError:
@@ -90,7 +94,7 @@ def _run(task: tuple[api.Program, int, api.EngineMode]) -> Replication:
     except SerqError as error:
         return Replication(seed, {}, failure=str(error))
     warnings = [warning.render() for warning in report.warnings]
-    return Replication(seed, figure_paths(report.to_dict()), warnings)
+    return Replication(seed, figure_paths(report.to_dict(by)), warnings)
 
 
 _HEADINGS: Final = {
@@ -102,8 +106,13 @@ _HEADINGS: Final = {
     "stages": "stage",
     "pools": "pool",
     "engines": "engine",
+    "classes": "requests of",
+    "groups": "requests by",
 }
-_WITHIN_A_RUN: Final = frozenset({"ci", "low", "high"})
+_WITHIN_A_RUN: Final = (
+    *("ci", "low", "high"),
+    *(f"{quantile}_{end}" for quantile in ("p50", "p90", "p99") for end in ("low", "high")),
+)
 """Intervals of a single run, which those over the replications replace."""
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from math import isnan
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import serq
+from serq.cli import main
 from serq.errors import UsageError
+from serq.results.groups import BY
 
 # One slot, a step a second: the long request (class 1) of session 1 comes first, then two short ones wait.
 PROGRAM = """
@@ -47,8 +51,12 @@ def test_other_groups(report: serq.Report) -> None:
     assert [group.name for group in report.groups("handle")] == ["big", "free", "small"]
     assert list(report.by("stage").index) == ["e"] and report.by("stage").loc["e", "e2e_mean"] == 17 / 3
     assert [group.name for group in report.groups("turn")] == ["turn 0"]
+    assert [(group.name, group.e2e.mean) for group in report.groups("session")] == [
+        ("session 0", 4), ("session 1", 6), ("session 2", 7),
+    ]  # fmt: skip
+    assert [group.name for group in report.groups("engine")] == ["e"]
     assert report.list_groups("handle").startswith("requests of ")
-    with pytest.raises(UsageError, match="there are class, handle, stage, turn"):
+    with pytest.raises(UsageError, match="there are class, handle, stage, engine, session, turn"):
         report.groups("member")  # type: ignore[arg-type]
 
 
@@ -73,5 +81,67 @@ def test_a_run_folder_says_the_same(tmp_path: Path, part_format: str, report: se
     serq.run(program, out=writer)
     again = serq.read_run(tmp_path / "run")
     assert repr(again) == repr(report) and again.to_dict() == report.to_dict()
-    for by in ("class", "handle", "stage", "turn"):
+    for by in BY:
         assert again.list_groups(by) == report.list_groups(by)
+
+
+# Session n goes to member n alone, where a step takes a second: one step a token, n + 1 of them.
+MEMBERS = """
+stage e[11] : vllm { max_model_len 64; num_gpu_blocks 11; async_scheduling false; cost 1; }
+workload { arrive batch(11); }
+session { request r on e[serial] (16, 1 + serial); }
+run { horizon 20; }
+"""
+
+
+def test_engines_are_in_the_order_of_declaration(tmp_path: Path) -> None:
+    """Member 10 stands last, though its name would come after that of member 1."""
+    program = serq.compile(source=MEMBERS)
+    report = serq.run(program)
+    groups = report.groups("engine")
+    assert [group.name for group in groups] == [f"e[{n}]" for n in range(11)]
+    assert [group.e2e.mean for group in groups] == list(range(1, 12))
+    serq.run(program, out=serq.open_run_folder(tmp_path / "run", program, "csv"))
+    assert serq.read_run(tmp_path / "run").list_groups("engine") == report.list_groups("engine")
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(main, [*map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_command_shows_groups(tmp_path: Path) -> None:
+    file = tmp_path / "p.sq"
+    file.write_text(PROGRAM)
+    plain = run("run", file)
+    table = serq.run(file).list_groups("session")
+    assert run("run", file, "--by", "session") == f"{plain}\n{table}\n"
+    assert run("run", file, "--by", "handle", "--by", "session").endswith(f"\n\n{table}\n")
+    data = json.loads(run("run", file, "--by", "session", "--json"))
+    assert [(one["name"], one["e2e"]["mean"]) for one in data["groups"]["session"]] == [
+        ("session 0", 4), ("session 1", 6), ("session 2", 7),
+    ]  # fmt: skip
+    run("run", file, "--out", tmp_path / "run", "--out-format", "csv")
+    for source in (file, tmp_path / "run"):
+        run("report", source, "-o", tmp_path / "page.html", "--by", "session")
+        assert "<th>session 2 e2e</th>" in (tmp_path / "page.html").read_text()
+
+
+def test_groups_over_replications(tmp_path: Path) -> None:
+    """Nothing is drawn: both seeds give the same."""
+    file = tmp_path / "p.sq"
+    file.write_text(PROGRAM)
+    text = run("run", file, "--reps", 2, "--jobs", 1, "--by", "session")
+    (line,) = [line.split() for line in text.splitlines() if line.startswith("session session 1 e2e mean ")]
+    assert line[5:] == ["6", "0", "6", "6", "2"]
+    assert any(line.startswith("class 0 e2e mean ") for line in text.splitlines())
+
+
+def test_what_cannot_be_grouped_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "p.sq"
+    file.write_text("workload { arrive batch(1); } session { end; } run { horizon 1; }")
+    for command in (["run", file], ["report", file, "-o", tmp_path / "x.html"]):
+        result = CliRunner().invoke(main, [*map(str, command), "--by", "class"])
+        assert result.exit_code == 2 and "has no such stage" in result.stderr
+    assert not (tmp_path / "x.html").exists()

@@ -10,12 +10,13 @@ from serq.results.definitions import DEFINITIONS
 from serq.results.drawing import as_svg, diagram
 from serq.results.engines import engine_figures
 from serq.results.explanation.thrash import thrashing
+from serq.results.groups import By
 from serq.results.modelled import matched
 from serq.results.page.answer import Verdict, bottleneck, headlines, verdicts
 from serq.results.page.figures import CAPTIONS, figures
 from serq.results.page.style import CSS
 from serq.results.report import Report
-from serq.results.tables import Table, option_table, price_table, setting_table
+from serq.results.tables import Table, group_table, option_table, price_table, setting_table
 from serq.results.text import headline
 from serq.runtime.records import Records
 
@@ -31,17 +32,20 @@ _SECTIONS = (
 )
 
 
-def as_page(report: Report, title: str) -> str:
-    """The run as one HTML page: no script, no file beside it, light and dark, the same bytes each time."""
-    return "".join(_page(report, title))
+def as_page(report: Report, title: str, by: Sequence[By] = ()) -> str:
+    """The run as one HTML page: no script, no file beside it, light and dark, the same bytes each time.
+
+    ``by`` adds what requests of each class, engine, … saw.
+    """
+    return "".join(_page(report, title, by))
 
 
-def _page(report: Report, title: str) -> Iterator[str]:
+def _page(report: Report, title: str, by: Sequence[By]) -> Iterator[str]:
     records = report.whole_records()
     sections = {
         "figures": "".join(_figures(records)),
         "deployment": "".join(_deployment(report)),
-        "tables": "".join(_tables(report, records)),
+        "tables": "".join(_tables(report, records, by)),
         "costs": "".join(_costs(records)),
         "options": _table(option_table(records.engines)),
         "metrics": _table(_metrics()),
@@ -124,11 +128,13 @@ def _deployment(report: Report) -> Iterator[str]:
         yield f"<p>Engines decide, step for step, as {_code(matched(report.program))}.</p>\n"
 
 
-def _tables(report: Report, records: Records) -> Iterator[str]:
+def _tables(report: Report, records: Records, by: Sequence[By]) -> Iterator[str]:
     elsewhere = {price_table(records.prices), setting_table(records.prices), option_table(records.engines)}
     for table in report.contents.tables:
         if table not in elsewhere:
             yield _table(table)
+    for one in by:
+        yield _table(group_table(report.groups(one)))
 
 
 def _costs(records: Records) -> Iterator[str]:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +27,7 @@ from serq.results.run_folder.stored_values import StoredValues
 from serq.results.run_folder.unfinished import unfinished
 from serq.results.settling import MainSeries
 from serq.results.statistics import Summary, summarize_samples
+from serq.results.tables import member_namer
 from serq.runtime.records import Records, Series
 from serq.runtime.request_records import FINISH_REASONS, EngineRow
 from serq.source import Diagnostic, SourceMap
@@ -269,21 +269,33 @@ class StoredReport(Report):
         return len(found["e2e"]), {metric: Latency.of_samples(of) for metric, of in found.items()}
 
     def _groups(self, by: By) -> list[RequestGroup]:
-        """Latencies by group, from the part files; those of a run in memory where there are none."""
+        """Latencies by group, from the part files."""
+        import pandas
+
         if not self._parts["requests"].paths():
             return []
         warmup = self.records.warmup
+        namer = member_namer(self.records.engines)
+        names = {(row.name, row.member): namer(row) for row in self.records.engines}
+
+        def values(part: DataFrame) -> Any:
+            if by != "engine":
+                return part[by]
+            keys = zip(part["stage"], part["member"], strict=True)
+            return pandas.Series([names[key] for key in keys], index=part.index, dtype="object")
+
         seen: dict[str, Any] = {}
         for part in self._parts["requests"].read(_READ):
-            for value in _served(part, warmup)[by].unique():
+            for value in values(_served(part, warmup)).unique():
                 seen.setdefault(group_name(by, value), value)
         out = []
-        for name in sorted(seen, key=lambda name: group_order(seen[name])):
+        for name in sorted(seen, key=lambda name: group_order(by, seen[name], self.records)):
             wanted = seen[name]
 
             def mine(part: DataFrame, wanted: Any = wanted) -> DataFrame:
-                unknown = isinstance(wanted, float) and isnan(wanted)
-                return part[part[by].isna() if unknown else part[by] == wanted]
+                found = values(part)
+                inside: DataFrame = part[found.isna() if pandas.isna(wanted) else found == wanted]
+                return inside
 
             requests, latencies = self._latencies(mine, warmup)
             out.append(RequestGroup(name, requests, **latencies))
@@ -291,7 +303,7 @@ class StoredReport(Report):
 
 
 _READ: Final = (
-    *("stage", "member", "class", "handle", "turn", "finish_reason", "finish"),
+    *("stage", "member", "class", "handle", "session", "turn", "finish_reason", "finish"),
     *("sent", "first_token", "last_token", "generated"),
 )
 """The columns of requests that latencies and groups are made of."""
