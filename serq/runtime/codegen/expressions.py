@@ -203,7 +203,7 @@ class Expressions:
         return Code(f"{self.stage(expr.stage, scope)}.{_STAGE_READS[expr.function]}()")
 
     def _request_read(self, expr: nodes.RequestRead, scope: Scope) -> Code:
-        return Code(f"sent_request({scope.session}, {expr.handle!r}).{expr.metric}()")
+        return Code(f"request_{expr.metric}(sent_request({scope.session}, {expr.handle!r}))")
 
     def _reusable(self, expr: nodes.Reusable, scope: Scope) -> Code:
         return Code(f"{self.stage(expr.stage, scope)}.reusable({scope.session}, {expr.handle!r})")

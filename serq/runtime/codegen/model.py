@@ -13,6 +13,7 @@ from serq.runtime.codegen import checks, reading
 from serq.runtime.codegen.expressions import Expressions, Names, Scope
 from serq.runtime.codegen.source import Origin, SourceText, identifier
 from serq.runtime.codegen.statements import Statements
+from serq.runtime.serving.request_reads import READS
 from serq.runtime.straight.shape import straight
 
 GENERATED: Final = "<serq program>"
@@ -139,7 +140,7 @@ class Model:
 
     def bind(self, supplied: dict[str, Any]) -> dict[str, Any]:
         """The functions of the program by name, over what a run supplies (its clock, pools, stages)."""
-        namespace = {**_ARITHMETIC, **supplied}
+        namespace = {**_SAME_IN_EVERY_RUN, **supplied}
         exec(self._code, namespace)
         return namespace
 
@@ -257,13 +258,14 @@ def _keys(expressions: Expressions, keys: Iterable[nodes.Expr], scope: Scope) ->
     return f"({', '.join(f'total_order({expressions.value(key, scope)})' for key in keys)},)"
 
 
-_ARITHMETIC: Final[dict[str, Any]] = {
+_SAME_IN_EVERY_RUN: Final[dict[str, Any]] = {
     **{arithmetic_function.__name__: arithmetic_function for arithmetic_function in (
         arithmetic.divide, arithmetic.power, arithmetic.minimum, arithmetic.maximum, arithmetic.floor,
         arithmetic.ceil, arithmetic.sqrt, arithmetic.exp, arithmetic.ln, arithmetic.total_order,
         checks.member_index, checks.guard, checks.whole_count, checks.precedes,
         checks.aggregate_sum, checks.aggregate_max, checks.aggregate_min,
     )},
+    **READS,
     "abs": abs,
     "inf": float("inf"),
     "nan": float("nan"),

@@ -7,9 +7,12 @@ its prompt and gets a share of every step after it, up to the one that brings it
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from math import inf
+from typing import Final
 
 from serq.runtime.open_run.request import OpenRequest
+
+NEVER: Final = 1 << 60
+"""The number of a step that is not formed."""
 
 
 class DecodeCounts:
@@ -27,7 +30,7 @@ class DecodeCounts:
         """How many of them need a block in step number i, at the remainder of -i."""
         self.ending: dict[int, list[OpenRequest]] = {}
         """Who gets the last token with which step."""
-        self.next_end: float = inf
+        self.next_end = NEVER
         """The first of these steps."""
         self._ends: list[int] = []
 
@@ -85,4 +88,4 @@ class DecodeCounts:
         ends, ending = self._ends, self.ending
         while ends and ends[0] not in ending:
             heappop(ends)
-        self.next_end = ends[0] if ends else inf
+        self.next_end = ends[0] if ends else NEVER

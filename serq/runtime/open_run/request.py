@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING, Any
-
-from serq.runtime.serving.sent_request import RequestReads
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from serq.runtime.session import Session
 
 
-class OpenRequest(RequestReads):
+class OpenRequest:
     """One request. It has ``num_tokens`` known tokens, ``computed`` of them while its prompt is computed.
 
     Once the prompt is complete, with step ``joined``, it is counted: step number i brings output number
@@ -55,9 +53,9 @@ class OpenRequest(RequestReads):
         "waits_since",
     )
 
-
-    ready_time = nan
-    fetched = 0
+    ready_time: ClassVar[float] = nan
+    fetched: ClassVar[int] = 0
+    """No KV is fetched."""
 
     chain: Any
     """The prefixes of its prompt and outputs, where prefixes are cached."""
@@ -99,6 +97,6 @@ class OpenRequest(RequestReads):
         self.first_step = self.last_step = self.joined = -1
 
     @property
-    def deliveries(self) -> int:  # type: ignore[override]
+    def deliveries(self) -> int:
         """Every step brings one token."""
         return self.num_output_tokens

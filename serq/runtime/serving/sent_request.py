@@ -31,105 +31,7 @@ class ServedRequest(Request):
     client: SentRequest
 
 
-class RequestReads:
-    """The reads of the language; a subclass says what it knows. Times are NaN until they come."""
-
-    __slots__ = ()
-
-    sent_time: float
-    queued_time: float
-    scheduled_time: float
-    first_time: float
-    last_time: float
-    end_time: float
-    ready_time: float
-    deliveries: int
-    reason: str
-    cached: int | None
-    fetched: int
-    num_prompt_tokens: int
-    num_output_tokens: int
-    num_preemptions: int
-
-    def sent(self) -> float:
-        """When it was sent."""
-        return self.sent_time
-
-    def first_token(self) -> float:
-        """When its first token came."""
-        return self.first_time
-
-    def last_token(self) -> float:
-        """When its latest token came."""
-        return self.last_time
-
-    def ttft(self) -> float:
-        """From sending to the first token."""
-        return self.first_time - self.sent_time
-
-    def e2e(self) -> float:
-        """From sending to the end."""
-        return self.end_time - self.sent_time
-
-    def queue_time(self) -> float:
-        """From the engine's taking it in to its first admission, as vLLM measures it."""
-        return self.scheduled_time - self.queued_time
-
-    def kv_ready(self) -> float:
-        """When the KV that it fetches had arrived."""
-        return self.ready_time
-
-    def tpot(self) -> float:
-        """Time per output token after the first."""
-        count = self.num_output_tokens
-        return (self.last_time - self.first_time) / (count - 1) if count > 1 else nan
-
-    def itl(self) -> float:
-        """Mean gap between steps that brought tokens; with drafts a step may bring several."""
-        return (self.last_time - self.first_time) / (self.deliveries - 1) if self.deliveries > 1 else nan
-
-    def prompt_tokens(self) -> float:
-        """Length of the prompt."""
-        return float(self.num_prompt_tokens)
-
-    def cached_tokens(self) -> float:
-        """Prompt tokens found in the engine's own cache when it was first let in."""
-        return float(self.cached or 0)
-
-    def fetched_tokens(self) -> float:
-        """Prompt tokens fetched from another engine, or that were to be."""
-        return float(self.fetched)
-
-    def generated(self) -> float:
-        """Tokens that came back."""
-        return float(self.num_output_tokens)
-
-    def preempted(self) -> float:
-        """How often it was preempted."""
-        return float(self.num_preemptions)
-
-    def stopped(self) -> float:
-        """1 if the model ended it: by a stop token or by repeating itself."""
-        return float(self.reason in ("stop", "repetition"))
-
-    def aborted(self) -> float:
-        """1 if its client gave up."""
-        return float(self.reason == "abort")
-
-    def failed(self) -> float:
-        """1 if its KV could not be loaded."""
-        return float(self.reason == "error")
-
-    def recomputed(self) -> float:
-        """1 if it was given back to be started elsewhere."""
-        return float(self.reason == "recomputed")
-
-    def rejected(self) -> float:
-        """1 if its prompt did not fit `max_model_len`."""
-        return float(self.reason == "rejected")
-
-
-class SentRequest(RequestReads):
+class SentRequest:
     """What a session knows of a request of its own.
 
     Times are NaN until they come. ``reason`` is empty until the request has ended for the client, which for
@@ -268,16 +170,16 @@ class SentRequest(RequestReads):
     # --- counts ---------------------------------------------------------------------------------------------
 
     @property
-    def num_prompt_tokens(self) -> int:  # type: ignore[override]
+    def num_prompt_tokens(self) -> int:
         """Length of the prompt."""
         return self.request.num_prompt_tokens
 
     @property
-    def num_output_tokens(self) -> int:  # type: ignore[override]
+    def num_output_tokens(self) -> int:
         """Tokens that came back."""
         return self.request.num_output_tokens
 
     @property
-    def num_preemptions(self) -> int:  # type: ignore[override]
+    def num_preemptions(self) -> int:
         """How often it was preempted."""
         return self.request.num_preemptions
