@@ -13,6 +13,7 @@ from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.gateway import OpenGateway
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.shape import needs_clock
+from serq.runtime.open_run.stage import OpenStage
 
 if TYPE_CHECKING:
     from serq.runtime.simulation import Simulation
@@ -29,9 +30,9 @@ class Attempt:
         self._run = OpenRun(
             simulation.clock, simulation.workload, self._gateway, engines, simulation.warmup
         )
-        stages: dict[str, list[OpenEngine]] = {}
+        stages: dict[str, list[OpenStage]] = {}
         for engine in engines:
-            stages.setdefault(engine.stage.name, []).append(engine)
+            stages.setdefault(engine.stage.name, []).append(OpenStage(engine, simulation.clock))
         names = simulation.model.stages
         simulation.functions.update(
             {names[name]: tuple(members) for name, members in stages.items()},

@@ -93,10 +93,10 @@ class OpenEngine(Forming):
             if request.num_preemptions:
                 self.queue.over(request.row, now)
         if number == self.next_end:
-            self._end(number, step[1], now)
+            self._end(number, step[2], now)
 
-    def _end(self, number: int, formed: float, now: float) -> None:
-        """Requests have got their last token, with step ``number``."""
+    def _end(self, number: int, start: float, now: float) -> None:
+        """Requests have got their last token, with step ``number``, which was awaited from ``start`` on."""
         ending = self.pop_ending(number)
         if len(ending) > 1:
             ending.sort(key=_ADMISSION)
@@ -109,7 +109,7 @@ class OpenEngine(Forming):
             request.last_time = request.end_time = now
             request.last_step = number
             request.reason = "stop" if request.stops else "length"
-            done.append((now, formed, rank, request))
+            done.append((now, start, rank, request))
 
     def decode_ahead(self, now: float, until: float) -> bool:
         """Steps of the same decodes follow each other, until somebody ends, comes, or finds no block.

@@ -12,27 +12,27 @@ class StageFigures:
     """Requests present, and sums over those that have ended since warm-up (R-B-010, R-B-111)."""
 
     def __init__(self) -> None:
-        self._number = self._completed = 0
+        self.number = self._completed = 0
         self._since = self._present = self._busy = self._wait = self._service = 0.0
 
     def _account(self, now: float) -> None:
         elapsed = now - self._since
-        self._present += self._number * elapsed
-        self._busy += elapsed if self._number else 0.0
+        self._present += self.number * elapsed
+        self._busy += elapsed if self.number else 0.0
         self._since = now
 
     def come(self, now: float) -> None:
         """A request is sent."""
         elapsed = now - self._since
-        self._present += self._number * elapsed
-        self._busy += elapsed if self._number else 0.0
+        self._present += self.number * elapsed
+        self._busy += elapsed if self.number else 0.0
         self._since = now
-        self._number += 1
+        self.number += 1
 
     def go(self, now: float, ended: Sequence[OpenRequest]) -> None:
         """Requests have ended."""
         self._account(now)
-        self._number -= len(ended)
+        self.number -= len(ended)
         self._completed += len(ended)
         for request in ended:
             start = request.scheduled_time
@@ -48,7 +48,7 @@ class StageFigures:
     def close(self, stage: Stage) -> None:
         """Hand the figures to ``stage``."""
         stage.stand(
-            self._number,
+            self.number,
             since=self._since,
             present=self._present,
             busy=self._busy,

@@ -236,8 +236,12 @@ class Forming(GivingWay):
 
     def _priced(self, now: float) -> float:
         if self.price.reads_clock:
-            self.clock.now = now
-        price = self.price.cost(self._totals)
+            clock = self.clock
+            before, clock.now = clock.now, now
+            price = self.price.cost(self._totals)
+            clock.now = before
+        else:
+            price = self.price.cost(self._totals)
         if not price > 0.0:
             raise LeaveOpenRun(ClockReason.NO_TIME)
         return price

@@ -10,6 +10,7 @@ from serq.runtime.clock import Clock
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
+from serq.runtime.open_run.stage import OpenStage
 from serq.runtime.request_records import FINISH_REASONS, RequestTable
 from serq.runtime.serving.gateway import RequestTerms, hash_ids_of, whole
 from serq.runtime.serving.identity import own_tokens, prompt_tokens
@@ -40,8 +41,9 @@ class OpenGateway:
         self.rejected = False
         """Whether the latest request was turned away, so that its session goes on at once."""
 
-    def send(self, session: Session, engine: OpenEngine, terms: RequestTerms) -> None:
+    def send(self, session: Session, stage: OpenStage, terms: RequestTerms) -> None:
         """Send a request of ``session``, which waits until it has ended: unless it is rejected at once."""
+        engine = stage.engine
         prompt = whole(terms.new_tokens, "prompt tokens", lowest=1)
         outputs, stops = self._end(engine, terms, prompt)
         number = self._count

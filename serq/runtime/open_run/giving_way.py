@@ -85,8 +85,8 @@ class GivingWay(DecodeCounts):
         """Whether the next step is like the latest, if nobody comes or ends."""
         self.device_free_at = self.since = self.block_time = self.last_end = 0.0
         self.done: list[tuple[float, float, int, OpenRequest]] = []
-        """Who has ended, and whose session does not know it: when, when the last step was formed, the rank of
-        the stage.
+        """Who has ended, and whose session does not know: when, since when that was awaited, the rank of the
+        stage (the last two order what happens at one instant).
         """
         self._blocked = False
         """Whether the first who waits found no blocks."""
