@@ -91,6 +91,7 @@ def _of_study(
 ) -> dict[str, Figure]:
     """A curve and, with two settings, a heat map of every figure; a Pareto front of two figures."""
     from serq.results.plots import studies
+    from serq.results.plots.labels import more_is_better
     from serq.studies.folder import StudyFolder
     from serq.studies.shown import figure_columns
     from serq.studies.tables import point_table
@@ -109,7 +110,8 @@ def _of_study(
         if by is not None:
             figures[f"{column}.map"] = studies.heat_map(points, x, by, column)
     if len(ys) == 2 and len(columns) == 2:
-        figures["pareto"] = studies.pareto(points, columns[0], columns[1], axes)
+        one, other = ("more" if more_is_better(column) else "less" for column in columns)
+        figures["pareto"] = studies.pareto(points, columns[0], columns[1], axes, (one, other))
     return figures
 
 

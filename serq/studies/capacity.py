@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from serq import api
 from serq.errors import UsageError
@@ -15,6 +15,7 @@ from serq.ir.nodes import with_settings
 from serq.results.objectives import ObjectiveRow
 from serq.results.waiting_reasons import EngineWaiting, engine_waiting
 from serq.studies.backend import Backend
+from serq.studies.measures import Name, request_measures
 from serq.studies.replications import Interval, interval
 from serq.studies.search import Bounds, largest
 
@@ -78,6 +79,8 @@ class Probe:
     met: bool | None
     objectives: Sequence[ObjectiveRow]
     waiting: Sequence[EngineWaiting]
+    per_second: float | None = None
+    """Requests a second that were served in full; None where the program sends none."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,9 @@ def _search(task: tuple[CapacityPlan, int]) -> Search:
     return Search(seed, bounds, probes)
 
 
+_SERVED: Final = Name("requests", "requests", "per second")
+
+
 def probe(plan: CapacityPlan, load: float, seed: int) -> Probe:
     """Run the program at one load with one seed."""
     program = plan.compile(load)
@@ -179,6 +185,9 @@ def probe(plan: CapacityPlan, load: float, seed: int) -> Probe:
         met=_all_met(rows),
         objectives=rows,
         waiting=engine_waiting(report.records),
+        per_second=next(
+            (measure.value for name, measure in request_measures(report) if name == _SERVED), None
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from serq.results.objectives import ObjectiveRow
 from serq.results.tables import Table, figure, member_namer
 from serq.results.text import aligned
 from serq.results.waiting_reasons import EngineWaiting
-from serq.studies.capacity import Capacity, Probe, broken
+from serq.studies.capacity import Capacity, Probe, Search, broken
 
 
 def capacity_text(result: Capacity) -> str:
@@ -40,16 +40,28 @@ def _answer(result: Capacity) -> str:
 
 
 def _seeds(result: Capacity) -> Iterator[str]:
+    served = [_served(search) for search in result.searches]
+    known = any(cell != "-" for cell in served)
     rows = tuple(
         (
             str(search.seed),
             _load(search.bounds.holds),
+            *((there,) if known else ()),
             _load(search.bounds.breaks),
             str(len(search.probes)),
         )
-        for search in result.searches
+        for search, there in zip(result.searches, served, strict=True)
     )
-    yield from aligned(Table(("seed", "holds at", "breaks at", "runs"), rows))
+    headings = ("seed", "holds at", *(("requests/s there",) if known else ()), "breaks at", "runs")
+    yield from aligned(Table(headings, rows))
+
+
+def _served(search: Search) -> str:
+    """Requests a second at the load that holds: the load itself may be a factor, or a number of users."""
+    if search.bounds.holds is None:
+        return "-"
+    per_second = search.at(search.bounds.holds).per_second
+    return "-" if per_second is None else figure(per_second)
 
 
 def _load(load: float | None) -> str:
@@ -69,7 +81,7 @@ def _reasons(result: Capacity) -> Iterator[str]:
 
 
 def _missed(row: ObjectiveRow) -> str:
-    within = "" if isnan(row.within) else f", {100 * row.within:.3g} % within"
+    within = "" if isnan(row.within) else f", {figure(100 * row.within)} % within"
     return f"{row.objective}: measured {figure(row.measured)}{within}"
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import isnan
 from typing import Any, Final
 
 from serq.results import Report
+from serq.studies.measures import request_measures
 
 Figure = float | int | None
 """A figure of a report; None where it is not finite or the run does not determine it."""
@@ -24,9 +26,21 @@ def figures(report: Report) -> dict[str, Figure]:
     """Every number of ``report.to_dict()`` under the path to it.
 
     `observes.ttft.mean`, `stages.engine.utilization`, `engines.npu[2].ttft.p99`, `goodput.all.per_second`:
-    a list of rows is read by the names of its rows, in the order of the report.
+    a list of rows is read by the names of its rows, in the order of the report. Behind them stand those of
+    all requests together: `requests.ttft.p99`, `requests.per_second`, `requests.output_tokens_per_second`.
     """
-    return {".".join(path): figure for path, figure in figure_paths(report.to_dict()).items()}
+    found = {".".join(path): figure for path, figure in figure_paths(report.to_dict()).items()}
+    return {**found, **dict(_of_all_requests(report))}
+
+
+def _of_all_requests(report: Report) -> Iterator[tuple[str, Figure]]:
+    for name, measure in request_measures(report):
+        value = None if isnan(measure.value) else measure.value
+        if name.column == "per second":
+            counted = "" if name.row == "requests" else f"{name.row.replace(' ', '_')}_"
+            yield f"requests.{counted}per_second", value
+        else:
+            yield f"requests.{name.row}.{name.column}", value
 
 
 def figure_paths(plain: Mapping[str, Any]) -> dict[Path, Figure]:

@@ -42,7 +42,7 @@ def measures(report: Report, objectives: Sequence[Objective]) -> dict[Name, Meas
     stage. ``objectives`` are those of the program that was run.
     """
     return {
-        **dict(_of_requests(report)),
+        **dict(request_measures(report)),
         **dict(_of_objectives(report)),
         **dict(_of_observations(report, objectives)),
         **dict(_of_stages(report)),
@@ -57,7 +57,8 @@ def _statistics(values: list[float]) -> Iterator[tuple[str, float]]:
         yield name, quantile(known, QUANTILES[name])
 
 
-def _of_requests(report: Report) -> Iterator[tuple[Name, Measure]]:
+def request_measures(report: Report) -> Iterator[tuple[Name, Measure]]:
+    """Latencies and throughput of all requests served in full since warm-up, of whichever engine."""
     records, table = report.records, report.records.requests
     if not records.engines:
         return

@@ -13,6 +13,10 @@ from serq.results.text import aligned
 _INTERVAL: Final = ".ci95"
 _DEFAULT: Final = (".ttft.mean", ".ttft.p99", ".tpot.mean", ".e2e.mean")
 _MOST_COLUMNS: Final = 5
+_REQUESTS: Final = "requests."
+_GOODPUT: Final = "goodput.all.share"
+_AS_EXPECTED: Final = {"goodput": "goodput.all.per_second", "goodput_share": _GOODPUT}
+"""What `expect` calls a figure."""
 
 
 def figure_columns(points: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> list[str]:
@@ -24,11 +28,18 @@ def figure_columns(points: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -
     if wanted:
         return [column for name in wanted for column in _matching(name, known)]
     latencies = [name for end in _DEFAULT for name in known if name.endswith(end)]
+    if any(name.startswith(_REQUESTS) for name in latencies):
+        latencies = [name for name in latencies if name.startswith(_REQUESTS)]
+        latencies += [name for name in known if name == _GOODPUT]
     means = [name for name in known if name.startswith("observes.") and name.endswith(".mean")]
     return list(dict.fromkeys([*latencies, *means]))[:_MOST_COLUMNS]
 
 
 def _matching(name: str, known: Sequence[str]) -> list[str]:
+    """The columns that a name means; `ttft.p99` is that of all requests, where a program sends any."""
+    name = _AS_EXPECTED.get(name, name)
+    if f"{_REQUESTS}{name}" in known:
+        return [f"{_REQUESTS}{name}"]
     found = [column for column in known if column == name or column.endswith("." + name)]
     if not found:
         ends = [".".join(column.split(".")[1:]) for column in known]

@@ -42,6 +42,21 @@ def test_a_study_is_drawn(tmp_path):
     }  # fmt: skip
 
 
+def test_which_side_of_a_figure_is_better(tmp_path):
+    """Of two latencies both are wanted small; a share within the objectives is wanted large."""
+    file, out = tmp_path / "p.sq", tmp_path / "study"
+    file.write_text(PROGRAM + "slo ttft p99 < 5;")
+    assert invoke("sweep", file, "--set", "cost=1,2", "--out", out, "--jobs", 1).exit_code == 0
+    for one, other, words in (
+        ("ttft.p99", "tpot.p99", ("first token, p99 [s] (less is", "output token, p99 [s] (less is better)")),
+        ("goodput_share", "ttft.mean", ("goodput: share (more is better)", "mean [s] (less is better)")),
+    ):
+        options = ("--y", one, "--y", other, "--format", "svg", "--figure", "pareto")
+        assert invoke("plot", out, "-o", tmp_path / "pictures", *options).exit_code == 0
+        drawn = (tmp_path / "pictures" / "pareto.svg").read_text()
+        assert all(word in drawn for word in words)
+
+
 def test_a_timeline_is_written(tmp_path):
     file = tmp_path / "p.sq"
     file.write_text(PROGRAM)

@@ -49,6 +49,9 @@ def test_the_load_at_which_the_limit_is_reached(alone):
     assert text.startswith("highest `rate` that keeps every objective: 4.99")
     assert text.splitlines()[0].endswith("(the same with each of 2 seeds)")
     assert "ttft p99 < 0.5: measured 0.5" in text and "nobody waited" in text
+    # one request after the other, each of two steps that take a little less than 0.5 s: 40 in 40 s
+    assert "holds at  requests/s there  breaks at" in text
+    assert [search.at(search.bounds.holds).per_second for search in result.searches] == [1, 1]
 
 
 def test_mm1_holds_up_to_its_closed_form(tmp_path):

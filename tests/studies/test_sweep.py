@@ -15,6 +15,7 @@ from serq.errors import CompileError, UsageError
 from serq.studies.axes import parse_axis
 from serq.studies.backend import Backend
 from serq.studies.folder import TIMING
+from serq.studies.shown import figure_columns
 from serq.studies.sweep import SweepPlan, sweep
 
 PROGRAM = """
@@ -165,3 +166,37 @@ def test_a_cluster_that_is_not_there(program, tmp_path):
 def test_backends_that_make_no_sense():
     with pytest.raises(UsageError, match="0 jobs"):
         Backend(0).check()
+
+
+FAMILY = """
+let members = 2;
+stage gpu[members] : vllm {
+  num_gpu_blocks 100; max_model_len 4096; max_num_seqs 1; async_scheduling false; cost 1;
+}
+workload { arrive batch(4); }
+session {
+  choose j in members by (waiting(gpu[j]) + running(gpu[j]));
+  request r on gpu[j] (100, 2);
+}
+slo ttft p99 < 2;
+run { horizon 20; }
+"""
+
+
+def test_figures_of_all_requests_whatever_the_number_of_engines(tmp_path):
+    """Two steps a request, one at a time: first tokens after 1 and 3 s at each of two, 1 to 7 s at one."""
+    file = tmp_path / "family.sq"
+    file.write_text(FAMILY)
+    result = sweep(SweepPlan(file, [parse_axis("members=1,2")]), tmp_path / "study", backend=Backend(1))
+    one, two = result.points
+    assert (one["requests.ttft.mean"], one["requests.ttft.p50"], one["requests.ttft.p99"]) == (4, 3, 7)
+    assert (two["requests.ttft.mean"], two["requests.ttft.p50"], two["requests.ttft.p99"]) == (2, 1, 3)
+    assert one["requests.per_second"] == 4 / 20 == two["requests.per_second"]
+    assert two["requests.input_tokens_per_second"] == 400 / 20
+    assert two["requests.output_tokens_per_second"] == 8 / 20
+    shown = figure_columns(result.points, [])
+    assert shown[:2] == ["requests.ttft.mean", "requests.ttft.p99"] and shown[-1] == "goodput.all.share"
+    assert figure_columns(result.points, ["ttft.p99"]) == ["requests.ttft.p99"]
+    assert figure_columns(result.points, ["gpu[1].ttft.p99"]) == ["engines.gpu[1].ttft.p99"]
+    assert figure_columns(result.points, ["goodput_share"]) == ["goodput.all.share"]
+    assert [point["goodput.all.share"] for point in result.points] == [0.25, 0.5]

@@ -68,7 +68,10 @@ def latency(records: Records) -> Figure:
             for share in (0.5, 0.9, 0.99):
                 value = values[ceil(share * count) - 1]
                 panel.plot([value], [share], "o", color="#D55E00", markersize=4)
-                panel.annotate(f" p{100 * share:g} {value:.3g} s", (value, share), va="top", fontsize=7.5)
+                panel.annotate(
+                    f"p{100 * share:g} {value:.3g} s", (value, share),
+                    xytext=(3, -1), textcoords="offset points", va="top", fontsize=7.5,
+                )  # fmt: skip
             panel.set(xlabel=f"{distribution.name} [s]", ylim=(0, 1.02))
             panel.set_xlim(left=0)
             panel.locator_params(axis="x", nbins=4)

@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from math import inf, isnan, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from serq.errors import UsageError
 from serq.ir.nearest import closest
+from serq.results.plots.labels import axis_label
 from serq.results.plots.style import COLOURS, MARKERS, legend, new_figure, styled
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Point = Mapping[str, Any]
@@ -67,7 +69,8 @@ def curve(
         for place, line in enumerate(lines(points, x, y, by)):
             colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
             panel.plot(line.x, line.y, marker=marker, markersize=4, color=colour, label=line.name)
-            low = [value - width for value, width in zip(line.y, line.half_width, strict=True)]
+            least = 0.0 if min(line.y) >= 0 else -inf  # what is never negative has no interval below 0
+            low = [max(value - width, least) for value, width in zip(line.y, line.half_width, strict=True)]
             high = [value + width for value, width in zip(line.y, line.half_width, strict=True)]
             panel.fill_between(line.x, low, high, color=colour, alpha=0.2, linewidth=0)
             breaks = None if limit is None else crossing(line, limit)
@@ -76,9 +79,25 @@ def curve(
                 panel.annotate(f"{breaks:.4g}", (breaks, limit), xytext=(4, 4), textcoords="offset points")
         if limit is not None:
             panel.axhline(limit, color="black", linestyle="--", linewidth=1)
-        panel.set(xlabel=x, ylabel=y)
+        panel.set(xlabel=x, ylabel=axis_label(y))
+        _settings_along(panel, [number(point[x]) for point in points])
         legend(panel)
     return figure
+
+
+def _settings_along(panel: Axes, values: Sequence[float]) -> None:
+    """Ticks where settings can be: at whole numbers for whole ones, at each where they are far apart."""
+    known = sorted({value for value in values if not isnan(value)})
+    if len(known) > 1 and known[0] > 0 and known[-1] >= _FAR_APART * known[0]:
+        panel.set_xscale("log")
+        panel.set_xticks(known, [f"{value:g}" for value in known])
+        panel.set_xticks([], minor=True)
+    elif all(value.is_integer() for value in known):
+        panel.locator_params(axis="x", integer=True)
+
+
+_FAR_APART: Final = 16
+"""So many times the smallest setting is the largest where equal steps would crowd the small ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +143,23 @@ def heat_map(points: Sequence[Point], x: str, y: str, figure: str) -> Figure:
         panel.set_xticks(range(len(data.x)), [f"{value:g}" for value in data.x])
         panel.set_yticks(range(len(data.y)), [f"{value:g}" for value in data.y])
         panel.set(xlabel=x, ylabel=y)
-        drawn.colorbar(image, ax=panel, label=figure)
+        drawn.colorbar(image, ax=panel, label=axis_label(figure))
     return drawn
 
 
-def front(points: Sequence[Point], low: str, high: str) -> list[int]:
-    """The places of the points that no other point beats: none has less ``low`` and no less ``high``.
+def front(
+    points: Sequence[Point], one: str, other: str, better: tuple[str, str] = ("less", "more")
+) -> list[int]:
+    """The places of the points that no other point beats in ``one`` without being worse in ``other``.
 
-    Raises UsageError where a name is none.
+    ``better`` says of each figure which way is better. Raises UsageError where a name is none.
     """
-    _check(points, low, high)
-    pairs = [(number(point[low]), number(point[high]), place) for place, point in enumerate(points)]
+    _check(points, one, other)
+    sign_one, sign_other = (-1 if way == "more" else 1 for way in better)
+    pairs = [
+        (sign_one * number(point[one]), -sign_other * number(point[other]), place)
+        for place, point in enumerate(points)
+    ]
     best, kept = -inf, []
     for cost, gain, place in sorted(pairs, key=lambda pair: (pair[0], -pair[1])):
         if not isnan(cost) and gain > best:
@@ -143,20 +168,35 @@ def front(points: Sequence[Point], low: str, high: str) -> list[int]:
     return kept
 
 
-def pareto(points: Sequence[Point], low: str, high: str, settings: Sequence[str] = ()) -> Figure:
-    """All points by two figures, ``low`` wanted small and ``high`` large; the front is joined and named."""
-    kept = front(points, low, high)
+def pareto(
+    points: Sequence[Point],
+    low: str,
+    high: str,
+    settings: Sequence[str] = (),
+    better: tuple[str, str] = ("less", "more"),
+) -> Figure:
+    """All points by two figures, ``better`` as each says; the front is joined and named."""
+    kept = front(points, low, high, better)
     with styled():
         figure, axes = new_figure(height=3.6)
         panel = axes[0][0]
         panel.plot([number(p[low]) for p in points], [number(p[high]) for p in points], "o", color="#BBBBBB")
         best = [points[place] for place in kept]
         panel.plot([number(p[low]) for p in best], [number(p[high]) for p in best], "o-", color=COLOURS[0])
+        middle = sum(panel.get_xlim()) / 2
         for point in best:
             text = ", ".join(f"{name} {point[name]}" for name in settings)
             place = (number(point[low]), number(point[high]))
-            panel.annotate(text, place, xytext=(5, -9), textcoords="offset points", fontsize=7)
-        panel.set(xlabel=f"{low} (less is better)", ylabel=f"{high} (more is better)")
+            side = (
+                {"ha": "left", "xytext": (5, -9)}
+                if place[0] < middle
+                else {"ha": "right", "xytext": (-5, -9)}
+            )
+            panel.annotate(text, place, textcoords="offset points", fontsize=7, **side)
+        panel.set(
+            xlabel=f"{axis_label(low)} ({better[0]} is better)",
+            ylabel=f"{axis_label(high)} ({better[1]} is better)",
+        )
     return figure
 
 

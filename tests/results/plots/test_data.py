@@ -107,6 +107,11 @@ def test_grid_of_a_study():
 def test_front_of_a_study():
     rows = [{"cost": c, "gain": g} for c, g in [(1, 1), (2, 3), (2, 2), (3, 3), (4, 5), (nan, 9)]]
     assert studies.front(rows, "cost", "gain") == [0, 1, 4]
+    # both wanted small: one point is best in both; both wanted large: the one with 4 and 5
+    assert studies.front(rows, "cost", "gain", ("less", "less")) == [0]
+    assert studies.front(rows, "cost", "gain", ("more", "more")) == [4]
+    rows = [{"a": 1, "b": 2}, {"a": 2, "b": 1}, {"a": 2, "b": 2}]
+    assert studies.front(rows, "a", "b", ("less", "less")) == [0, 1]
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -126,3 +131,27 @@ def test_figures_of_a_study_draw_their_names(tmp_path):
     assert "B 16" in text["curve"] and ">1.5<" in text["curve"]
     assert ">0.4<" in text["map"] and "rate" in text["map"]
     assert "rate 1, B 16" in text["front"]
+
+
+def ticks(xs):
+    points = [{"x": str(x), "y": "1"} for x in xs]
+    panel = studies.curve(points, "x", "y").axes[0]
+    low, high = panel.get_xlim()
+    return [tick for tick in panel.get_xticks() if low <= tick <= high], panel.get_xscale()
+
+
+def test_ticks_stand_where_settings_can_be():
+    """Whole settings have no half; settings far apart have a tick each, and as much room as the others."""
+    assert ticks([1, 2, 3, 4]) == ([1, 2, 3, 4], "linear")
+    assert ticks([0.5, 1, 2, 25]) == ([0.5, 1, 2, 25], "log")
+    assert any(tick % 1 for tick in ticks([1, 1.5, 2])[0])
+    assert ticks([0, 100])[1] == "linear"
+
+
+def test_an_interval_of_what_is_never_negative_ends_at_zero():
+    points = [{"x": "1", "y": "2", "y.ci95": "5"}, {"x": "2", "y": "3", "y.ci95": "1"}]
+    panel = studies.curve(points, "x", "y").axes[0]
+    band = panel.collections[0].get_paths()[0].vertices[:, 1]
+    assert (min(band), max(band)) == (0, 7)
+    points[0]["y"] = "-2"
+    assert min(studies.curve(points, "x", "y").axes[0].collections[0].get_paths()[0].vertices[:, 1]) == -7
