@@ -18,6 +18,7 @@ from serq.ir.validate import require_horizon, validate
 from serq.ir.walk import descendants
 from serq.profiling import Profile
 from serq.results import Report
+from serq.results.money import checked_price
 from serq.runtime.records import Records
 from serq.runtime.trace import Trace, TraceSource, open_trace, read_trace
 from serq.source import Diagnostic, Place, SourceFile, SourceMap, as_text, read_text
@@ -49,6 +50,8 @@ class Program:
     """Where the files lie that its executors read, unless they are named by absolute paths."""
     lets: Mapping[str, float] = field(default_factory=dict)
     """The values of its `let`s, which `sets` can replace; none is left in an IR file."""
+    price_per_hour: float | None = None
+    """What a device costs an hour; None: reports say nothing of money."""
 
     def to_json(self) -> str:
         """The program as the text of an IR file. Its trace, if any, is named and not included."""
@@ -63,7 +66,9 @@ class Program:
 
     def report(self, records: Records) -> Report:
         """The report of a run of this program, which answers what the program asks."""
-        return Report(records, self.warnings, self.ir, self.source_map)
+        report = Report(records, self.warnings, self.ir, self.source_map)
+        report.price_per_hour = self.price_per_hour
+        return report
 
     def read_trace(self) -> Trace | None:
         """The trace that the program replays, None where it replays none. Raises DataError."""
@@ -85,12 +90,14 @@ def compile(
     arrivals: int | None = None,
     trace: str | Path | None = None,
     slos: Sequence[str] = (),
+    price_per_hour: float | None = None,
 ) -> Program:
     """Compile a program file (`.sq`, `.json` for an IR file, `-` for standard input), or a ``source``.
 
     The other arguments replace what the program says: ``sets`` the values of `let`s, ``seed``, ``horizon``,
     ``warmup`` and ``arrivals`` the run block, ``trace`` the trace file. Times are in the program's unit.
-    ``slos`` adds objectives, each as it stands between `slo` and `;`.
+    ``slos`` adds objectives, each as it stands between `slo` and `;`. ``price_per_hour`` is what a device
+    costs an hour: reports then say what the run costs (docs/metrics.md).
 
     Raises CompileError with every independent mistake, DataError for a file that cannot be read, and
     UsageError for arguments that cannot be meant (WrongTypeError for those of another type).
@@ -106,6 +113,8 @@ def compile(
     except CompileError as error:
         name = "<source>" if path is None else str(path)
         raise CompileError([_named(diagnostic, name) for diagnostic in error.diagnostics]) from None
+    if price_per_hour is not None:
+        program = replace(program, price_per_hour=checked_price(program.ir, price_per_hour))
     return program if trace is None else _replaying(program, trace)
 
 
@@ -166,7 +175,7 @@ def run(
         return _report(program, records, writer)
 
 
-SETTINGS: Final = ("seed", "horizon", "warmup", "arrivals", "trace")
+SETTINGS: Final = ("seed", "horizon", "warmup", "arrivals", "trace", "price_per_hour")
 """The arguments of :func:`compile` that every call has which runs programs."""
 _COMPILED_WITH: Final = ("source", "sets", *SETTINGS, "slos")
 _RUN_WITH: Final = ("steps", "progress", "profile", "out", "engine")
@@ -202,7 +211,7 @@ def _report(program: Program, records: Records, out: RunWriter | None) -> Report
     """The report of a run, which ``out`` keeps in its folder."""
     if out is None:
         return program.report(records)
-    return out.finish(records, program.warnings, program.source_map)
+    return out.finish(records, program.warnings, program.source_map, program.price_per_hour)
 
 
 def open_run_folder(

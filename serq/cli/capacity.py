@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serq.cli.exits import FAILED
-from serq.cli.options import jobs_option, program_file, run_settings, sets_option
+from serq.cli.options import jobs_option, price_option, program_file, run_settings, sets_option
 
 if TYPE_CHECKING:
     from serq.studies.capacity import Capacity
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--tolerance", type=float, default=0.01, show_default=True, help="Relative width at the end.")
 @jobs_option
 @sets_option
+@price_option
 @run_settings
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object, nothing else.")
 def capacity(
@@ -84,6 +85,7 @@ def _plain(result: Capacity) -> dict[str, Any]:
         "ci95": half_width,
         "reachable": result.reachable,
         "bounded": result.bounded,
+        **_money(result),
         "seeds": [
             {
                 "seed": search.seed,
@@ -97,6 +99,14 @@ def _plain(result: Capacity) -> dict[str, Any]:
             for search in result.searches
         ],
     }
+
+
+def _money(result: Capacity) -> dict[str, Any]:
+    """Money per million output tokens at the load that holds, where a price is given."""
+    if result.plan.settings.get("price_per_hour") is None:
+        return {}
+    mean, half_width = result.per_million_output_tokens
+    return {"per_million_output_tokens": {"mean": mean, "ci95": half_width}}
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serq.cli.options import FILE, jobs_option, parse_sets, run_settings, sets_option
+from serq.cli.options import FILE, jobs_option, parse_sets, price_option, run_settings, sets_option
 
 if TYPE_CHECKING:
     from serq.results.groups import By
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 )
 @click.option("--shown", type=click.IntRange(1), default=5, show_default=True, help="Requests to name.")
 @jobs_option
+@price_option
+@click.option("--price-per-hour-b", type=float, metavar="MONEY", help="The same of B, where it is another.")
 @run_settings
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object, nothing else.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the differences (.svg, .png, .pdf).")
@@ -58,6 +60,7 @@ def compare(
     jobs: int,
     as_json: bool,
     plot: Path | None,
+    price_per_hour_b: float | None,
     **settings: Any,
 ) -> None:
     """Compare program B with program A, or A with itself under --set-a and --set-b.
@@ -70,7 +73,7 @@ def compare(
     from serq.studies.compare_text import changes, compare_data, compare_text
 
     given = {name: value for name, value in settings.items() if value is not None}
-    plan = ComparePlan(a, b, sets, sets_a, sets_b, slos, reps, by, metric, shown, given)
+    plan = ComparePlan(a, b, sets, sets_a, sets_b, slos, reps, by, metric, shown, given, price_per_hour_b)
     result = run_both(plan, backend=Backend(jobs))
     click.echo(json.dumps(compare_data(result), allow_nan=False) if as_json else compare_text(result))
     if plot is not None:

@@ -101,6 +101,11 @@ by_option = click.option(
 )
 
 
+price_option = click.option(
+    "--price-per-hour", type=float, metavar="MONEY", help="What a device costs an hour: also show money."
+)
+
+
 def running(command: Any) -> Any:
     """Give ``command`` the options of a run, which it hands to `api.compile`."""
     for option in reversed(_RUN_OPTIONS):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serq.cli.options import FILE, by_option, program_or_stdin, sets_option
+from serq.cli.options import FILE, by_option, price_option, program_or_stdin, sets_option
 from serq.errors import RunError, UsageError
 from serq.profiling import Profile
 
@@ -73,6 +73,7 @@ def step_range(
 @click.option("--reps", type=click.IntRange(1), default=1, help="Run with N seeds: means over the runs.")
 @click.option("--jobs", type=int, help="Processes for --reps (default: one a core).")
 @by_option
+@price_option
 @click.option("--profile", "profiled", is_flag=True, help="Say on stderr where the time went.")
 def run(
     file: Path,
@@ -85,6 +86,7 @@ def run(
     warmup: float | None,
     arrivals: int | None,
     trace: Path | None,
+    price_per_hour: float | None,
     **output: Any,
 ) -> None:
     """Simulate FILE (.sq, .json for an IR file, - for either on standard input) and print what happened.
@@ -102,7 +104,14 @@ def run(
         from serq import api
     with profile.phase("compile"):
         program = api.compile(
-            file, sets=sets, seed=seed, horizon=horizon, warmup=warmup, arrivals=arrivals, trace=trace
+            file,
+            sets=sets,
+            seed=seed,
+            horizon=horizon,
+            warmup=warmup,
+            arrivals=arrivals,
+            trace=trace,
+            price_per_hour=price_per_hour,
         )
     wanted.check_of(program)
     if reps > 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serq.cli.exits import FAILED
-from serq.cli.options import FILE, jobs_option, program_file, run_settings
+from serq.cli.options import FILE, jobs_option, price_option, program_file, run_settings
 
 if TYPE_CHECKING:
     from serq.studies.sweep import Watch
@@ -36,6 +36,7 @@ _SHOWN_FAILURES = 20
 @click.option("--overwrite", is_flag=True, help="Drop what an earlier study left in DIR.")
 @jobs_option
 @click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is here.")
+@price_option
 @run_settings
 @click.option("--show", "shown", multiple=True, metavar="FIGURE", help="Figures to print, such as ttft.p99.")
 def sweep(

@@ -109,6 +109,30 @@ DEFINITIONS: Final = (
         "the table `observation`",
     ),
     Definition(
+        "device_hours", "hours", "devices * (end - warm-up) / 3600",
+        "A member of a `vllm` or `step` stage has tensor_parallel_size * pipeline_parallel_size devices: "
+        "the first as its executor says, else its layout, else 1. Data-parallel ranks are members. "
+        "Devices count whether they compute or not; other stages have none.",
+        "the table `cost of`, with --price-per-hour",
+    ),
+    Definition(
+        "money", "that of the price", "device_hours * price_per_hour",
+        "What all engines cost from the warm-up to the end, at the price that is given for a device.",
+        "the table `cost of`, with --price-per-hour",
+    ),
+    Definition(
+        "per_million_output_tokens", "money", "money / generated tokens * 1e6",
+        "Tokens that requests generated which were served in full since the warm-up, as in "
+        "output_throughput. Engines that only prefill for others (`kv_role kv_producer`) cost, and their "
+        "requests are not counted a second time.",
+        "the table `cost of`, with --price-per-hour",
+    ),
+    Definition(
+        "per_million_tokens", "money", "money / (prompt + generated tokens) * 1e6",
+        "The same with the tokens of their prompts, those found cached too.",
+        "the table `cost of`, with --price-per-hour",
+    ),
+    Definition(
         "mser5", "samples", "argmin over d <= k/2 of sum((Y - mean(Y))^2) / (k - d)^2, times 5",
         "Where the warm-up should end, by MSER-5 (White 1997; Franklin and White 2008): Y are the means "
         "of 5 samples each without the first d, k how many there are in all. Asked of what the first "

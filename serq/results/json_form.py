@@ -11,6 +11,7 @@ from typing import Any, Final
 from serq.results.answers import Answers
 from serq.results.engines import METRICS, EngineFigures, Latency, engine_figures
 from serq.results.groups import RequestGroup
+from serq.results.money import MoneyRow
 from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
 from serq.runtime.pricing import PriceRow
@@ -49,6 +50,11 @@ OBJECTIVE_FIELDS: Final = (
 )
 GOODPUT_FIELDS: Final = ("about", "good", "per_second", "share", "low", "high")
 
+MONEY_FIELDS: Final = (
+    *("about", "devices", "device_hours", "money", "output_tokens", "tokens"),
+    *("per_million_output_tokens", "per_million_tokens"),
+)
+
 Row = (
     Records
     | Summary
@@ -62,6 +68,7 @@ Row = (
     | ObjectiveRow
     | GoodputRow
     | MemoryRow
+    | MoneyRow
 )
 
 _LARGEST_PLAIN_INTEGER: Final = 10**21
@@ -130,6 +137,11 @@ def _latencies(figures: EngineFigures | RequestGroup) -> dict[str, Any]:
 def groups_data(groups: Sequence[RequestGroup]) -> list[dict[str, Any]]:
     """Groups of requests as plain data."""
     return [{"name": group.name, "requests": group.requests, **_latencies(group)} for group in groups]
+
+
+def money_data(rows: Sequence[MoneyRow]) -> list[dict[str, Any]]:
+    """What a run costs as plain data."""
+    return [_fields(row, MONEY_FIELDS) for row in rows]
 
 
 def _price(row: PriceRow) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from serq.results.tables import figure
 
 if TYPE_CHECKING:
     from serq.results.answers import Answers
+    from serq.results.money import MoneyRow
     from serq.results.objectives import ObjectiveRow
     from serq.results.report import Report
     from serq.results.statistics import Summary
@@ -42,6 +43,8 @@ def opening(report: Report) -> list[Line]:
     if report.program is not None:
         lines.append(Line("matched", matched(report.program)))
         lines.append(Line("costs", costs_text(report.program, report.records.prices)))
+    if report.money:
+        lines.append(Line("money", _money(report.money[0])))
     lines.append(Line("warnings", _warnings(report)))
     return [line for line in lines if line.says]
 
@@ -140,6 +143,13 @@ def _sessions(report: Report) -> Iterator[str]:
 
 def _observed(row: Summary) -> str:
     return f"mean {row.mean:.4g}, p50 {row.p50:.4g}, p99 {row.p99:.4g}"
+
+
+def _money(row: MoneyRow) -> str:
+    said = f"{row.money:.4g} for {row.device_hours:.4g} device-hours of {_count(row.devices, 'device')}"
+    if isfinite(row.per_million_output_tokens):
+        said += f"; {row.per_million_output_tokens:.4g} per million output tokens"
+    return said
 
 
 # --- what to mind ------------------------------------------------------------------------------------------

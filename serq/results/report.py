@@ -18,6 +18,7 @@ from serq.results.engines import engine_figures
 from serq.results.evidence import costs_data
 from serq.results.groups import BY, By, RequestGroup, group_name, request_groups
 from serq.results.modelled import modelled
+from serq.results.money import MoneyRow, money_rows
 from serq.results.opening import opening
 from serq.results.settling import MainSeries, Settling, main_name, requests_series, settling
 from serq.results.statistics import InMemory, Summary, summarize
@@ -50,6 +51,8 @@ class Report:
         self._source_map = source_map
         self.warnings: Final = (*warnings, *records.warnings)
         """What was accepted, but deserves a look."""
+        self.price_per_hour: float | None = None
+        """What a device costs an hour; where it is given, the report says what the run costs."""
 
     @cached_property
     def observations(self) -> dict[str, Summary]:
@@ -193,6 +196,8 @@ class Report:
         if self._program is not None and (self.records.engines or self.records.prices):
             out["models"] = modelled(self._program)
             out["costs"] = costs_data(self._program, self.records.prices)
+        if self.money:
+            out["money"] = json_form.money_data(self.money)
         if by:
             out["groups"] = {one: json_form.groups_data(self.groups(one)) for one in by}
         return out
@@ -222,6 +227,14 @@ class Report:
         if name not in FIGURES:
             raise UsageError(f"no picture `{name}`; there are " + ", ".join(f"`{n}`" for n in FIGURES))
         return FIGURES[name](self.records)
+
+    @property
+    def money(self) -> list[MoneyRow]:
+        """What the run costs, all engines together and by stage; empty where no price is given."""
+        if self.price_per_hour is None or self._program is None:
+            return []
+        engines = engine_figures(self.records)
+        return money_rows(self._program, self.records, engines, self.price_per_hour)
 
     @cached_property
     def families(self) -> list[RequestGroup]:
@@ -258,7 +271,9 @@ class Report:
         return Contents(
             opening=opening(self),
             headline=text.headline(self.records),
-            tables=tables.report_tables(self.records, self.observations, self.answers, self.classes),
+            tables=tables.report_tables(
+                self.records, self.observations, self.answers, self.classes, self.money
+            ),
             notes=told,
             warnings=self.warnings,
             outcomes=self.answers.remarks(),

@@ -19,6 +19,7 @@ from serq.runtime.request_records import EngineRow, OptionValue
 
 if TYPE_CHECKING:
     from serq.results.groups import RequestGroup
+    from serq.results.money import MoneyRow
     from serq.results.waiting_reasons import EngineWaiting
 
 _ENOUGH_SAMPLES: Final = 40
@@ -46,6 +47,7 @@ def report_tables(
     summaries: Mapping[str, Summary],
     answers: Answers,
     classes: Sequence[RequestGroup] = (),
+    money: Sequence[MoneyRow] = (),
 ) -> list[Table]:
     """The tables of a report that have rows, in the order in which they are shown."""
     engines = engine_figures(records)
@@ -59,6 +61,7 @@ def report_tables(
         pool_table(records.pools),
         engine_table(engines),
         throughput_table(engines),
+        money_table(money),
         latency_table(engines),
         group_table(classes),
         memory_table(records.engines),
@@ -234,6 +237,22 @@ def throughput_table(engines: Sequence[EngineFigures]) -> Table:
     columns = ("request_throughput", "input_throughput", "output_throughput")
     rows = tuple((name(engine.row), *_figures(engine, columns)) for engine in engines)
     return Table(("throughput", "requests/s", "input tokens/s", "output tokens/s"), rows)
+
+
+_MONEY_COLUMNS: Final = {
+    "devices": "devices",
+    "device_hours": "device-hours",
+    "money": "money",
+    "per_million_output_tokens": "per million output tokens",
+    "per_million_tokens": "per million tokens",
+}
+
+
+def money_table(rows: Sequence[MoneyRow]) -> Table:
+    """What all engines cost, then those of each stage."""
+    columns = _MONEY_COLUMNS
+    cells = tuple((row.about, *_figures(row, columns)) for row in rows)
+    return Table(("cost of", *columns.values()), cells)
 
 
 _MEMORY_COLUMNS: Final = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,6 +81,8 @@ class Probe:
     waiting: Sequence[EngineWaiting]
     per_second: float | None = None
     """Requests a second that were served in full; None where the program sends none."""
+    per_million_output_tokens: float = nan
+    """Money; NaN where a device-hour has no price."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,13 @@ class Capacity:
         """The highest load that holds, over the seeds that found one."""
         found = [search.bounds.holds for search in self.searches if search.bounds.holds is not None]
         return interval(found) if found else Interval(None, None)
+
+    @property
+    def per_million_output_tokens(self) -> Interval:
+        """Money for a million output tokens at the highest load that holds, over the seeds that have one."""
+        held = [s.at(s.bounds.holds) for s in self.searches if s.bounds.holds is not None]
+        known = [p.per_million_output_tokens for p in held if not isnan(p.per_million_output_tokens)]
+        return interval(known) if known else Interval(None, None)
 
     def breaking(self) -> list[Probe]:
         """For each seed the run at the lowest load that broke."""
@@ -188,6 +197,7 @@ def probe(plan: CapacityPlan, load: float, seed: int) -> Probe:
         per_second=next(
             (measure.value for name, measure in request_measures(report) if name == _SERVED), None
         ),
+        per_million_output_tokens=report.money[0].per_million_output_tokens if report.money else nan,
     )
 
 

@@ -14,7 +14,7 @@ from serq.studies.capacity import Capacity, Probe, Search, broken
 
 def capacity_text(result: Capacity) -> str:
     """The answer first, then every seed, then what broke."""
-    return "\n".join([_answer(result), "", *_seeds(result), *_reasons(result)])
+    return "\n".join([_answer(result), *_money(result), "", *_seeds(result), *_reasons(result)])
 
 
 def _answer(result: Capacity) -> str:
@@ -37,6 +37,13 @@ def _answer(result: Capacity) -> str:
     else:
         words = f"{found} ± {half_width:.2g} ({seeds} seeds, 95 %)"
     return words if result.bounded else f"{words}; not every seed broke within the loads tried"
+
+
+def _money(result: Capacity) -> Iterator[str]:
+    mean, half_width = result.per_million_output_tokens
+    if mean is not None:
+        width = f" ± {half_width:.2g} (95 %)" if half_width else ""
+        yield f"there a million output tokens cost {figure(mean)}{width}"
 
 
 def _seeds(result: Capacity) -> Iterator[str]:

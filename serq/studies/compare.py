@@ -51,6 +51,8 @@ class ComparePlan:
     metric: str = "e2e"
     shown: int = 5
     settings: Mapping[str, Any] = field(default_factory=dict)
+    price_per_hour_b: float | None = None
+    """What a device of B costs an hour, where that is not what one of A costs (in ``settings``)."""
 
     def check(self) -> None:
         """Raise UsageError for a plan that cannot be meant."""
@@ -66,6 +68,8 @@ class ComparePlan:
             raise UsageError("a request may be at another engine in B: group by stage, or by class")
         if self.metric not in LATENCIES:
             raise UsageError(f"no latency `{self.metric}` of requests; there are {', '.join(LATENCIES)}")
+        if self.price_per_hour_b is not None and self.settings.get("price_per_hour") is None:
+            raise UsageError("a price for B alone compares nothing: give A's, too (--price-per-hour)")
         if self.shown < 1:
             raise UsageError(f"{self.shown} requests to show: there must be at least one")
 
@@ -73,7 +77,10 @@ class ComparePlan:
         """Both programs. Raises CompileError."""
         a = api.compile(self.a, sets={**self.sets, **self.sets_a}, slos=self.slos, **self.settings)
         file = self.a if self.b is None else self.b
-        b = api.compile(file, sets={**self.sets, **self.sets_b}, slos=self.slos, **self.settings)
+        settings = dict(self.settings)
+        if self.price_per_hour_b is not None:
+            settings["price_per_hour"] = self.price_per_hour_b
+        b = api.compile(file, sets={**self.sets, **self.sets_b}, slos=self.slos, **settings)
         return a, b
 
     @property

@@ -20,6 +20,7 @@ _SECTIONS: Final = {
     "observation": "observation",
     "stage": "stage",
     "engine": "engine",
+    "money": "money",
 }
 
 
@@ -59,7 +60,7 @@ def _figure_table(heading: str, rows: Sequence[Difference], exact: bool) -> Tabl
         change, half_width = row.interval
         cells.append(
             (
-                f"{row.name.row} {row.name.column}",
+                f"{row.name.row} {row.name.column}".rstrip(),
                 figure(a),
                 figure(b),
                 _optional(change),

@@ -23,7 +23,7 @@ COMPARED_QUANTILES: Final = ("p50", "p90", "p99")
 class Name(NamedTuple):
     """A figure of a run by the table it belongs to, its row and its column."""
 
-    section: Literal["requests", "objective", "observation", "stage", "engine"]
+    section: Literal["requests", "objective", "observation", "stage", "engine", "money"]
     row: str
     column: str
 
@@ -47,6 +47,7 @@ def measures(report: Report, objectives: Sequence[Objective]) -> dict[Name, Meas
         **dict(_of_observations(report, objectives)),
         **dict(_of_stages(report)),
         **dict(_of_engines(report)),
+        **dict(_of_money(report)),
     }
 
 
@@ -119,3 +120,10 @@ def _of_engines(report: Report) -> Iterator[tuple[Name, Measure]]:
         yield Name("engine", name(row), "preemptions"), Measure(float(row.preemptions), "less")
         yield Name("engine", name(row), "prefix_hit_rate"), Measure(row.prefix_hit_rate, "more")
         yield Name("engine", name(row), "mean_kv_usage"), Measure(row.mean_kv_usage, "")
+
+
+def _of_money(report: Report) -> Iterator[tuple[Name, Measure]]:
+    for row in report.money[:1]:
+        yield Name("money", "of the run", ""), Measure(row.money, "less")
+        yield Name("money", "per million", "output tokens"), Measure(row.per_million_output_tokens, "less")
+        yield Name("money", "per million", "tokens"), Measure(row.per_million_tokens, "less")

@@ -106,6 +106,7 @@ _HEADINGS: Final = {
     "stages": "stage",
     "pools": "pool",
     "engines": "engine",
+    "money": "money",
     "classes": "requests of",
     "groups": "requests by",
 }

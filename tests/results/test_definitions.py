@@ -10,11 +10,11 @@ from serq.cli import main
 from serq.ir.figures import FIELDS, REQUEST_LATENCIES
 from serq.results.definitions import DEFINITIONS, definition, markdown
 from serq.results.engines import METRICS
-from serq.results.json_form import THROUGHPUT_FIELDS
+from serq.results.json_form import MONEY_FIELDS, THROUGHPUT_FIELDS
 from tests.shared import ROOT
 
-METHODS = {"mser5"}
-"""What a report does, and is no figure of it."""
+METHODS = {"mser5", *MONEY_FIELDS}
+"""What no report has, unless it is asked for it, and what it does."""
 
 
 def test_the_page_shows_the_table() -> None:

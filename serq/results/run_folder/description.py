@@ -59,6 +59,7 @@ def of_report(
     out = of_start(program, part_format)
     out["state"] = "complete" if records.stopped is None else "stopped"
     out["report"] = report.to_dict()
+    out["price_per_hour"] = report.price_per_hour
     out["warnings"] = [_warning(warning) for warning in report.warnings]
     if source_map is not None and source_map.expectations:
         out["expected_at"] = _places(source_map.expectations)

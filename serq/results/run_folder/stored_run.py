@@ -70,6 +70,7 @@ def read_run(folder: str | Path) -> Report:
     report = StoredReport(
         path, part_format, records, warnings, observations, program=program, source_map=places
     )
+    report.price_per_hour = found.get("price_per_hour")
     if "settling" in figures:
         report.settling = description.settling(figures)
     if "families" in figures:

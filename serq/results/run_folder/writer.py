@@ -150,10 +150,12 @@ class RunWriter:
         records: Records,
         warnings: Sequence[Diagnostic] = (),
         source_map: SourceMap | None = None,
+        price_per_hour: float | None = None,
     ) -> StoredReport:
         """Write what is left of ``records``, and what the run came to.
 
-        ``warnings`` are those of compiling, ``source_map`` says where the program's text stands.
+        ``warnings`` are those of compiling, ``source_map`` says where the program's text stands,
+        ``price_per_hour`` what a device-hour costs.
         Raises DataError where it cannot be written.
         """
         with _uninterrupted():
@@ -168,6 +170,7 @@ class RunWriter:
             report = StoredReport(
                 self.folder, self._format, records, warnings, program=self._program, source_map=source_map
             )
+            report.price_per_hour = price_per_hour
             told = description.of_report(self._program, self._format, report, source_map)
             description.write(self.folder, told)
         return report
