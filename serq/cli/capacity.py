@@ -51,7 +51,7 @@ def capacity(
 
     Exit code 1 where no load keeps them: the nearest is named.
     """
-    from serq.studies.backend import Backend
+    from serq.cli.progress import watched_backend
     from serq.studies.capacity import CapacityPlan, nothing_to_vary
     from serq.studies.capacity import capacity as find_capacity
     from serq.studies.capacity_text import capacity_text
@@ -71,7 +71,8 @@ def capacity(
         sets=sets,
         settings=given,
     )
-    result = find_capacity(plan, backend=Backend(jobs))
+    with watched_backend(jobs, "seeds searched") as backend:
+        result = find_capacity(plan, backend=backend)
     click.echo(json.dumps(_plain(result), allow_nan=False) if as_json else capacity_text(result))
     if not result.reachable:
         sys.exit(FAILED)

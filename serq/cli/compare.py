@@ -67,14 +67,15 @@ def compare(
 
     Both see the same clients with every seed; differences are B less A, with 95 % intervals over the seeds.
     """
-    from serq.studies.backend import Backend
+    from serq.cli.progress import watched_backend
     from serq.studies.compare import ComparePlan
     from serq.studies.compare import compare as run_both
     from serq.studies.compare_text import changes, compare_data, compare_text
 
     given = {name: value for name, value in settings.items() if value is not None}
     plan = ComparePlan(a, b, sets, sets_a, sets_b, slos, reps, by, metric, shown, given, price_per_hour_b)
-    result = run_both(plan, backend=Backend(jobs))
+    with watched_backend(jobs, "seeds, of both programs") as backend:
+        result = run_both(plan, backend=backend)
     click.echo(json.dumps(compare_data(result), allow_nan=False) if as_json else compare_text(result))
     if plot is not None:
         from serq.results.plots.comparison import comparison

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from serq.studies.backend import Backend
+
 _PATIENCE: Final = 0.5
 """Seconds of silence before anything is shown: most runs are over by then."""
 _BETWEEN_UPDATES: Final = 0.1
@@ -43,9 +45,18 @@ def counted(what: str) -> Iterator[Callable[[int, int, str], None] | None]:
         bar = progress.add_task(what, total=None)
 
         def watch(done: int, total: int, text: str) -> None:
-            progress.update(bar, completed=done, total=total, description=f"{what}, {text}")
+            progress.update(bar, completed=done, total=total, description=f"{what}, {text}" if text else what)
 
         yield watch
+
+
+@contextmanager
+def watched_backend(jobs: int, what: str) -> Iterator[Backend]:
+    """Give a backend of so many processes; on a terminal a bar counts its tasks, which are ``what``."""
+    from serq.studies.backend import Backend
+
+    with counted(what) as tell:
+        yield Backend(jobs, watch=None if tell is None else lambda done, total: tell(done, total, ""))
 
 
 class _Bar:

@@ -25,11 +25,11 @@ def run_replicated(
     as_json: bool,
 ) -> None:
     """Run and print. Raises RunError if a run failed, after the others were printed."""
-    from serq.studies.backend import Backend
+    from serq.cli.progress import watched_backend
     from serq.studies.replicate import replicate, replications_data, replications_text
 
-    backend = Backend(-1 if jobs is None else jobs)
-    result = replicate(program, replications, engine=engine, by=by, backend=backend)
+    with watched_backend(-1 if jobs is None else jobs, "seeds") as backend:
+        result = replicate(program, replications, engine=engine, by=by, backend=backend)
     for warning in result.warnings():
         click.echo(warning, err=True)
     if as_json:

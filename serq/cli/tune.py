@@ -40,7 +40,7 @@ def tune(
     Prints the `vllm serve` command line. Exit code 1 where no configuration keeps the objectives: the nearest
     is named.
     """
-    from serq.studies.backend import Backend
+    from serq.cli.progress import watched_backend
     from serq.studies.tune import CANDIDATES, TunePlan
     from serq.studies.tune import tune as find_options
     from serq.studies.tune_text import tune_text
@@ -55,7 +55,8 @@ def tune(
         sets,
         {name: value for name, value in settings.items() if value is not None},
     )
-    result = find_options(plan, backend=Backend(jobs))
+    with watched_backend(jobs, "configurations") as backend:
+        result = find_options(plan, backend=backend)
     click.echo(tune_text(result))
     if result.chosen is None:
         sys.exit(FAILED)

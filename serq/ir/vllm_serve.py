@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from serq.ir.engine_options import ENGINE_OPTIONS
 from serq.ir.serving import Vllm
@@ -22,12 +22,13 @@ def serve_command(engine: Vllm, model: str = "MODEL") -> ServeCommand:
         value = getattr(engine, name, None)
         if value is None or (name == "scheduler" and value == "default"):
             continue
-        if not option.flag:
+        flag = option.flag or _ONLY_SAID.get(name, "")
+        if not flag:
             unsaid.append(name)
         elif isinstance(value, bool):
-            words.append(_flag(option.flag if value else f"no-{option.flag}"))
+            words.append(_flag(flag if value else f"no-{flag}"))
         else:
-            words.append(f"{_flag(option.flag)} {value}")
+            words.append(f"{_flag(flag)} {value}")
     if engine.waiting.kind == "priority":
         words.append("--scheduling-policy priority")
     elif engine.waiting.kind != "fcfs":
@@ -36,6 +37,10 @@ def serve_command(engine: Vllm, model: str = "MODEL") -> ServeCommand:
     if engine.speculative is not None:
         unsaid.append("speculative")
     return ServeCommand(" ".join(words), tuple(unsaid))
+
+
+_ONLY_SAID: Final = {"gpu_memory_utilization": "gpu_memory_utilization"}
+"""Flags that a stage is not read from: there `num_gpu_blocks` says what follows from them."""
 
 
 def _flag(name: str) -> str:

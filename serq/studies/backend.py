@@ -24,6 +24,8 @@ class Backend:
 
     jobs: int = -1
     dask: str | None = None
+    watch: Callable[[int, int], None] | None = None
+    """Told how many tasks are done, of how many: before the first, and after each."""
 
     def check(self) -> None:
         """Raise UsageError where the backend cannot be had."""
@@ -42,6 +44,17 @@ class Backend:
         Raises UsageError for a cluster that does not answer.
         """
         self.check()
+        watch = self.watch
+        if watch is None:
+            yield from self._results(function, tasks)
+            return
+        listed = list(tasks)
+        watch(0, len(listed))
+        for done, result in enumerate(self._results(function, listed), 1):
+            watch(done, len(listed))
+            yield result
+
+    def _results(self, function: Callable[[Given], Result], tasks: Iterable[Given]) -> Iterator[Result]:
         if self._alone():
             yield from map(function, tasks)
             return

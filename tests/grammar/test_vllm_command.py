@@ -158,6 +158,9 @@ def test_the_command() -> None:
     assert done.exit_code == 0 and "stage gpu : vllm {\n" in done.stdout
     misnamed = CliRunner().invoke(main, ["vllm-args", REQUIRED, "--name", "my engine"])
     assert misnamed.exit_code == 2 and "'my engine' is no name" in misnamed.stderr
+    quoted = CliRunner().invoke(main, ["vllm-args", f"{REQUIRED} --max-num-seqs 3"])
+    unquoted = CliRunner().invoke(main, ["vllm-args", *f"{REQUIRED} --max-num-seqs 3".split()])
+    assert unquoted.exit_code == 0 and unquoted.output == quoted.output
     refused = CliRunner().invoke(main, ["vllm-args", f"{REQUIRED} --enable-lora --headles"])
     assert refused.exit_code == 1
     assert refused.stdout == "" and refused.stderr.count("error:") == 2

@@ -26,3 +26,11 @@ def test_the_default_needs_nothing() -> None:
 def test_what_was_asked_for_is_refused_with_what_it_needs(asked: Backend, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         list(asked.perform(abs, [-1]))
+
+
+def test_who_watches_is_told_before_the_first_task_and_after_each() -> None:
+    told: list[tuple[int, int]] = []
+    backend = Backend(1, watch=lambda done, total: told.append((done, total)))
+    results = backend.perform(abs, iter([-1, -2, 3]))
+    assert next(results) == 1 and told == [(0, 3), (1, 3)]
+    assert list(results) == [2, 3] and told[-1] == (3, 3)

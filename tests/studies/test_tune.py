@@ -68,6 +68,17 @@ def test_what_cannot_be_reached_names_the_nearest(program):
     assert text.startswith("no configuration of 2 meets every objective") and "measured 0." in text
 
 
+def test_the_share_of_the_device_is_on_the_command_line():
+    source = """
+    executor chip : roofline { model "Qwen3-8B"; device "910B3"; }
+    stage e : vllm { max_model_len 4096; gpu_memory_utilization 0.85; cost via chip; }
+    run { horizon 1; }
+    """
+    command = serve_command(serq.compile(source=source).ir.stages[0].kind)
+    assert command.command.endswith("--gpu-memory-utilization 0.85 --max-model-len 4096")
+    assert command.unsaid == ()
+
+
 def test_the_command_line_means_the_stage():
     source = """
     stage e : vllm { max_num_seqs 64; max_num_batched_tokens 4096; max_model_len 8192;
