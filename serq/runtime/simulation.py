@@ -166,7 +166,7 @@ class Simulation:
             program.workload,
             SessionCode(
                 session_class(self.model.attributes),
-                functions["session_statements"] if straight is None else lambda session: None,
+                functions["session_statements"] if straight is None else None,
                 *(functions["init_block"], functions["turn_block"]),
                 *(self.model.session_draws, self.model.workload_draws),
             ),
@@ -194,7 +194,8 @@ class Simulation:
         self._straight = None if straight is None else self._straight_run(straight, functions)
 
     def _straight_run(self, parts: StraightProgram, functions: dict[str, Any]) -> StraightRun:
-        run = StraightRun(parts, self.world, self.deployment, functions)
+        run = StraightRun(parts, self.world, self.deployment, functions, self.workload)
+        run.let_warm_up(self.warmup, self.end_warmup)
         functions[self.model.stages[parts.engine.name]] = run.engines
         return run
 
@@ -253,14 +254,14 @@ class Simulation:
 
     def _run(self, progress: Progress | None, sink: RecordSink | None) -> None:
         world, clock, horizon = self.world, self.clock, self.horizon
-        if self.warmup > 0.0:
-            clock.at(self.warmup, self.end_warmup)
-        self.workload.begin()
         if self._straight is not None:
             over = None if self._limit is None else self._drained
             self._straight.run(horizon, over, lambda: self._report(progress, sink))
             self._finish()
             return
+        if self.warmup > 0.0:
+            clock.at(self.warmup, self.end_warmup)
+        self.workload.begin()
         world.settle()
         world.react()
         self._sample_gauges()

@@ -120,13 +120,10 @@ class Stage:
         self._service += now - start
         self.estimates.completed(start, now - start, wait)
 
-    def finish(self, now: float, starts: list[float]) -> None:
-        """Jobs that started at ``starts``, without a wait, leave and complete; nobody reads estimates."""
-        self.account(now)
-        self.number -= len(starts)
-        self._completed += len(starts)
-        for start in starts:
-            self._service += now - start
+    def count_completion(self, service: float) -> None:
+        """Count a job that completes after ``service`` and no wait, where nobody reads estimates."""
+        self._completed += 1
+        self._service += service
 
     def reset(self, now: float) -> None:
         """Forget what warm-up measured (R-B-091)."""

@@ -24,7 +24,8 @@ class SessionCode:
     """The generated code of sessions, and what it draws."""
 
     session: type[Session]
-    statements: Callable[[Session], object]
+    statements: Callable[[Session], object] | None
+    """None: its parts are called one by one (:mod:`serq.runtime.straight`)."""
     init: Callable[[Session], None]
     turn: Callable[[Session], None]
     session_draws: bool
@@ -113,8 +114,10 @@ class Workload:
         self._assign_rows(session, replayed)
         if self._draws:
             self._assign_draws(session)
-        session.statements = code.statements(session)  # type: ignore[assignment]
-        code.init(session)
+        if code.statements is not None:
+            session.statements = code.statements(session)  # type: ignore[assignment]
+        if self._declaration.init:
+            code.init(session)
         return session
 
     def schedule(self) -> Iterator[tuple[float, TracedSession | None]]:
@@ -240,4 +243,5 @@ class Workload:
                 session.a_forced = trace.forced[row]
                 session.row = row + 1
             session.a_more = 1.0 if session.row < session.rows_end else 0.0
-        self._code.turn(session)
+        if self._declaration.turn:
+            self._code.turn(session)

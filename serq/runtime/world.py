@@ -75,9 +75,13 @@ class World:
 
     def arrive(self, session: Session) -> None:
         """A session has arrived; it is ready."""
+        self.count_arrival()
+        self.wake(session)
+
+    def count_arrival(self) -> None:
+        """One session more is live."""
         self._account_live()
         self.live += 1
-        self.wake(session)
 
     def wake(self, session: Session) -> None:
         """Let ``session`` go on after all that became ready before it (R-A-068)."""

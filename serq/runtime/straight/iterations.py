@@ -112,7 +112,11 @@ class Iterations:
                 (self.arrived if resident.decoding else self.prefilling).remove(resident)
                 finished.append(resident)
         if finished:
-            self.stage.finish(now, [resident.joined for resident in finished])
+            stage = self.stage
+            stage.account(now)
+            stage.number -= len(finished)
+            for resident in finished:
+                stage.count_completion(now - resident.joined)
         return finished
 
     # --- quietly ----------------------------------------------------------------------------------------

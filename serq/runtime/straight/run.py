@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from serq.runtime.clock import EventKey
     from serq.runtime.deployment import Deployment
     from serq.runtime.session import Session
+    from serq.runtime.trace.replay import TracedSession
+    from serq.runtime.workload import Workload
     from serq.runtime.world import World
 
 _EVENTS_BETWEEN_REPORTS = 1_000
@@ -28,13 +30,29 @@ _EVENTS_BETWEEN_REPORTS = 1_000
 class StraightRun:
     """Lets time pass in a straight program: in the pools, stages and world of the run.
 
-    Events are the same, in the same order: ends of iterations are kept here, all others on the clock.
+    Events are the same, in the same order, but none is on the clock: ends of iterations, arrivals, and the end
+    of the warm-up.
     """
 
     def __init__(
-        self, parts: StraightProgram, world: World, deployment: Deployment, functions: Mapping[str, Any]
+        self,
+        parts: StraightProgram,
+        world: World,
+        deployment: Deployment,
+        functions: Mapping[str, Any],
+        workload: Workload,
     ) -> None:
         self._world = world
+        self._workload = workload
+        self._at_once = parts.at_once
+        """Whether all sessions arrive at the begin."""
+        self._schedule = workload.schedule()
+        self._replayed: TracedSession | None = None
+        """What the session replays that arrives next."""
+        self._arrival = self._warmup = self._outside = inf
+        """When it arrives, when statistics begin, and the earlier of the two."""
+        self._arrival_key: EventKey = (0.0, 0, 0)
+        self._end_warmup: Callable[[], None] = _nothing
         self._clock = world.clock
         self._ready: deque[Resident] = deque()
         """Who goes on at this instant."""
@@ -55,7 +73,7 @@ class StraightRun:
         """When the iterations under way end, engine by engine; infinite where there is none."""
         self._places = {engine: place for place, engine in enumerate(self.engines)}
         self._engine_of = {engine.entrance.slots: engine for engine in self.engines}
-        self._clock.before_others = self._account
+        self._single = self.engines[0] if len(self.engines) == 1 else None
 
     def _engines(
         self, parts: StraightProgram, plan: HoldPlan, deployment: Deployment
@@ -79,16 +97,8 @@ class StraightRun:
 
     # --- sessions ---------------------------------------------------------------------------------------
 
-    def settle(self) -> None:
-        """Sessions that have arrived, and those whose runs are done, go on until they block or end."""
-        arrived = self._world.ready
-        while arrived:
-            self._arrive(arrived.popleft())
-        if self._ready:
-            self._go_on()
-
     def _arrive(self, session: Session) -> None:
-        session.ready = False
+        """``session`` has arrived; it goes on until it blocks or ends."""
         self._world.count_wake(session)
         self._before(session)
         engine = self._engine_of[self._pools(session)[0]]
@@ -96,6 +106,13 @@ class StraightRun:
             self.end(session)
         elif not engine.busy and engine not in self._idle:
             self._idle.append(engine)
+
+    def _plan_arrival(self) -> None:
+        """Know when the next session arrives."""
+        now = self._clock.now
+        time, self._replayed = next(self._schedule, (inf, None))
+        self._arrival, self._arrival_key = time, (now, 0, 0)
+        self._outside = min(time, self._warmup)
 
     def _go_on(self) -> None:
         ready, now, count_wake = self._ready, self._clock.now, self._world.count_wake
@@ -132,19 +149,12 @@ class StraightRun:
 
     # --- engines ----------------------------------------------------------------------------------------
 
-    def react(self) -> None:
+    def _react(self) -> None:
         """When no other event is left at this instant, idle engines form iterations (R-B-005)."""
-        idle, ends, clock = self._idle, self._ends, self._clock
-        if not idle:
-            return
+        idle, clock = self._idle, self._clock
         now = clock.now
-        if clock.next_time() <= now:
+        if self._outside <= now or (self._single is None and self._others_end(now)):
             return
-        while (end := min(ends)) <= now:
-            engine = self.engines[ends.index(end)]
-            if not engine.quiet:
-                return
-            self._pass(engine, nextafter(now, inf))
         clock.begin_starts()
         if len(idle) > 1:
             idle.sort(key=_rank)
@@ -152,35 +162,58 @@ class StraightRun:
             self._turn = engine.stage.rank
             engine.begin(now)
             if engine.busy:
-                ends[self._places[engine]] = engine.end
+                self._ends[self._places[engine]] = engine.end
         idle.clear()
+
+    def _others_end(self, now: float) -> bool:
+        """Whether an iteration still ends at this instant; those that do so quietly have."""
+        ends = self._ends
+        while (end := min(ends)) <= now:
+            engine = self.engines[ends.index(end)]
+            if not engine.quiet:
+                return True
+            self._pass(engine, nextafter(now, inf))
+        return False
 
     def _pass(self, engine: StraightEngine, bound: float) -> None:
         self._world.events += engine.pass_quietly(bound)
         self._ends[self._places[engine]] = engine.end
 
-    def _next_engine(self, time: float, limit: float) -> StraightEngine | None:
-        """The engine whose iteration ends next, if that comes before what is on the clock for ``time``.
+    def _next_engine(self, limit: float) -> StraightEngine | None:
+        """The engine whose iteration ends next, if that comes before what happens outside, and ``limit``.
 
-        Before that, and before ``limit``, iterations end quietly.
+        Before that iterations end quietly.
         """
-        ends = self._ends
-        bound = time if time < limit else limit
-        while (end := min(ends)) < bound:
-            engine = self.engines[ends.index(end)]
-            if not engine.quiet:
-                return engine if len(ends) == 1 else self._first_at(end)
-            self._pass(engine, bound)
-        if end == time < limit:
-            first = self._first_at(end)
-            if first is not None and first.order < self._clock.next_event()[1]:
-                return first
-        return None
+        outside = self._outside
+        bound = outside if outside < limit else limit
+        single = self._single
+        if single is not None:
+            if not single.busy:
+                return None
+            if single.quiet and single.end < bound:
+                self._world.events += single.pass_quietly(bound)
+            end = single.end
+            if end < bound:
+                return single
+        else:
+            ends = self._ends
+            while (end := min(ends)) < bound:
+                engine = self.engines[ends.index(end)]
+                if not engine.quiet:
+                    return self._first_at(end)
+                self._pass(engine, bound)
+        return self._first_at(end) if end == outside < limit else None
 
     def _first_at(self, end: float) -> StraightEngine | None:
-        """Of the engines that have to be asked at ``end``, the one whose iteration ends first."""
+        """Of the engines that have to be asked at ``end``, the one whose iteration ends first.
+
+        None if what happens outside at that instant comes before it.
+        """
         asked = [engine for engine in self.engines if engine.busy and engine.end == end and not engine.quiet]
-        return min(asked, key=_order) if asked else None
+        first = min(asked, key=_order, default=None)
+        if first is None or (end == self._outside and not first.order < self._outside_key):
+            return None
+        return first
 
     # --- time -------------------------------------------------------------------------------------------
 
@@ -191,8 +224,7 @@ class StraightRun:
         """
         limit = nextafter(horizon, inf)
         try:
-            self.settle()
-            self.react()
+            self._begin()
             while over is None or not over():
                 if not self._advance(horizon, limit):
                     return
@@ -204,31 +236,65 @@ class StraightRun:
             self._break_off()
             raise
 
+    def _begin(self) -> None:
+        """The first sessions arrive, or the first arrival is planned (R-B-070)."""
+        if self._at_once:
+            self._workload.begin()
+            arrived = self._world.ready
+            while arrived:
+                self._arrive(arrived.popleft())
+            self._outside = self._warmup
+            self._react()
+        else:
+            self._plan_arrival()
+
     def _advance(self, horizon: float, limit: float) -> bool:
-        clock = self._clock
-        engine = self._next_engine(clock.next_time(), limit)
+        """Let the next event happen, if it is not later than ``horizon``, and all that follows at once."""
+        clock, world = self._clock, self._world
+        engine = self._next_engine(limit)
         if engine is not None:
-            now, self._key = engine.end, engine.order
-            clock.go_to(now)
+            self._key = engine.order
+            clock.go_to(engine.end)
             self._ends[self._places[engine]] = inf
-            self._ready.extend(engine.finish(now))
+            self._ready.extend(engine.finish(clock.now))
             self._idle.append(engine)
-            self._world.events += 1
+            world.events += 1
             if self._ready:
                 self._go_on()
-        elif clock.advance(horizon):
-            self._key = clock.event_key
-            self._world.events += 1
-            self.settle()
-        else:
+        elif self._outside > horizon:
             return False
-        self.react()
+        else:
+            self._key = self._outside_key
+            clock.go_to(self._outside)
+            if self._warmup <= self._arrival:
+                self._warm_up()
+                world.events += 1
+            else:
+                session = self._workload.newcomer(self._replayed)
+                world.count_arrival()
+                self._plan_arrival()
+                world.events += 1
+                self._arrive(session)
+        if self._idle:
+            self._react()
         return True
 
-    def _account(self) -> None:
-        """Something happens that looks at the pools: the warm-up ends."""
+    @property
+    def _outside_key(self) -> EventKey:
+        """The order of what happens next outside of engines among the events of its instant."""
+        return (0.0, 0, 0) if self._warmup <= self._arrival else self._arrival_key
+
+    def let_warm_up(self, warmup: float, end_warmup: Callable[[], None]) -> None:
+        """Statistics begin at ``warmup``, when ``end_warmup`` is called."""
+        if warmup > 0.0:
+            self._warmup, self._end_warmup = warmup, end_warmup
+
+    def _warm_up(self) -> None:
+        self._warmup = inf
+        self._outside = self._arrival
         for engine in self.engines:
             engine.entrance.account_slots(self._clock.now)
+        self._end_warmup()
 
     # --- the end ----------------------------------------------------------------------------------------
 
@@ -250,6 +316,7 @@ class StraightRun:
             entrance.waiting.clear()
             if engine.busy:
                 self._clock.at(engine.end, _nothing)
+        self._clock.at(self._outside, _nothing)
 
 
 def _rank(engine: StraightEngine) -> int:

@@ -35,6 +35,8 @@ class StraightProgram:
     decode: nodes.Run
     decoded: nodes.Block
     after: nodes.Block
+    at_once: bool
+    """Whether all sessions arrive at the begin."""
 
 
 def straight(program: nodes.Program) -> StraightProgram | None:
@@ -58,8 +60,10 @@ def straight(program: nodes.Program) -> StraightProgram | None:
     pools = {pool.name: pool for pool in program.pools}
     slots, memory = (pools[unit.pool.name] for unit in hold.units)
     engine = next(stage for stage in program.stages if isinstance(stage.kind, nodes.Step))
+    at_once = isinstance(program.workload.arrive, nodes.Batch)
     found = StraightProgram(
-        engine, slots, memory, before, hold, prefilling[0], prefill, decoding[0], decode, decoding[2], after
+        *(engine, slots, memory, before, hold, prefilling[0], prefill, decoding[0], decode, decoding[2]),
+        *(after, at_once),
     )
     return found if _fits(found) and _is_whole(found, program) else None
 
