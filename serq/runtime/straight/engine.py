@@ -45,15 +45,6 @@ class StraightEngine(Iterations):
 
     # --- runs -------------------------------------------------------------------------------------------
 
-    def join(self, session: Session, now: float) -> bool:
-        """``session`` waits for a slot and memory; False if that is hopeless."""
-        entrance = self.entrance
-        if not entrance.join(session, now):
-            return False
-        if len(entrance.waiting) == 1:
-            self.quiet = 0  # it may be admitted when the iteration under way ends
-        return True
-
     def enter(self, resident: Resident, tokens: float, now: float) -> None:
         """A run of ``tokens`` begins."""
         resident.joined = now
@@ -102,17 +93,17 @@ class StraightEngine(Iterations):
 
     def _grow_members(self, now: float) -> None:
         """Every member that has no place for its next token takes a block."""
-        members, growth = self.members, self.members.growth
-        grown = members.grown
-        growing = growth.at(grown)
-        if growing or growth.later:
+        members, entrance = self.members, self.entrance
+        growing = members.growing()
+        if growing or members.growth.later:
             more = growing * members.block
-            if self.entrance.memory.used + more > self.entrance.room:
+            if entrance.memory.used + more > entrance.room:
                 self._grow_in_turn(now)
             elif growing:
-                self.entrance.take(more, now)
-            members.units += growth.take(grown) * members.block
-        members.grown = grown + 1
+                entrance.take(more, now)
+            members.grow()
+        else:
+            members.grown += 1
 
     def _grow_in_turn(self, now: float) -> None:
         """One member grows after the other, and those admitted last give way."""

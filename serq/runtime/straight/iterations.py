@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from serq.runtime.clock import Clock, EventKey
     from serq.runtime.engine import Engine
 
+_ROUNDING = 2.0**-52
+"""A sum is off by less than this part of it, for each addition."""
+
 
 class Iterations:
     """While the engine is ``busy`` an iteration is under way, which ends at ``end``.
@@ -57,6 +60,18 @@ class Iterations:
     def order(self) -> tuple[float, int, int]:
         """Orders the end of the iteration under way among events of its instant."""
         return self.began, self.phase, self.stage.rank + 1
+
+    def asked_from(self) -> float:
+        """A time before which iterations surely end quietly: none has to be looked at until then."""
+        quiet, cost, members = self.quiet, self._step_cost, self.members
+        if not (quiet and self.fixed_cost):
+            return self.end
+        most = len(members.all) * (quiet // members.period + 1) * members.block
+        reach = self.end + quiet * cost
+        if self.entrance.memory.used + most > self.entrance.room or not reach + cost / 2.0 > reach:
+            return self.end
+        reach -= (quiet + 2) * reach * _ROUNDING
+        return reach if reach > self.end else self.end
 
     def launch(self, now: float, *, alone: bool) -> None:
         """The iteration is priced and under way; ``alone``: members are all that there is."""
@@ -105,7 +120,7 @@ class Iterations:
     def finish(self, now: float) -> list[Resident]:
         """The iteration under way ends. Returns whose runs are done, in the order of service (R-B-028)."""
         self.busy = False
-        finished = self.members.done()
+        finished = self.members.done() if self.grouped else []
         for resident in self.served:
             resident.remaining -= resident.given
             if not resident.remaining > 0.0:
@@ -187,11 +202,11 @@ class Iterations:
         if not self.busy:
             return 0
         bound = nextafter(now, inf) if begun else now
-        events = 0
+        passed = self.members.launched
         if self._kept is not None and self.began >= bound:
-            passed = self.members.launched
             self._restore(self._kept)
-            events = self.members.launched - passed + self.pass_quietly(bound)
+        self.pass_quietly(bound)
+        events = self.members.launched - passed
         if self.quiet and self.end == now:
             events += self.order < key
         return events

@@ -62,13 +62,13 @@ class Members:
 
     def join(self, residents: list[Resident]) -> None:
         """``residents`` take part from the next iteration on."""
-        launched, grown = self.launched, self.grown
+        launched, grown, growth, ends = self.launched, self.grown, self.growth, self._ends
         for resident in residents:
             self.all.add(resident)
             resident.since = launched
-            heappush(self._ends, (launched + int(resident.remaining), resident.admission, resident))
+            heappush(ends, (launched + int(resident.remaining), resident.admission, resident))
             first = resident.first_growth = grown + int(resident.units - resident.position)
-            self.growth.add(first, 1, grown)
+            growth.add(first, 1, grown)
             self.units += resident.units
 
     def leave(self, member: Resident) -> None:
@@ -87,6 +87,18 @@ class Members:
         """Whether ``member`` needs a block for the iteration that is formed."""
         ahead = self.grown - member.first_growth
         return ahead >= 0 and ahead % self.period == 0
+
+    def growing(self) -> int:
+        """How many need a block for the iteration that is formed."""
+        growth = self.growth
+        if growth.later:
+            return growth.at(self.grown)
+        return growth.counts.get(self.grown % self.period, 0)
+
+    def grow(self) -> None:
+        """They have it."""
+        self.units += self.growth.take(self.grown) * self.block
+        self.grown += 1
 
     def done(self) -> list[Resident]:
         """The last iteration has ended: who is done with it has left."""

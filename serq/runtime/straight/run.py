@@ -30,8 +30,8 @@ _EVENTS_BETWEEN_REPORTS = 1_000
 class StraightRun:
     """Lets time pass in a straight program: in the pools, stages and world of the run.
 
-    Events are the same, in the same order, but none is on the clock: ends of iterations, arrivals, and the end
-    of the warm-up.
+    Events are the same, in the same order, but none is on the clock: ends of iterations, arrivals, and the
+    end of the warm-up.
     """
 
     def __init__(
@@ -60,8 +60,10 @@ class StraightRun:
         """Engines that may form an iteration when the instant has settled."""
         self._turn = 0
         """The rank of the engine that starts, or started last."""
+        self._ended: StraightEngine | None = None
+        """The engine whose iteration ends, or ended last; None: something else happens."""
         self._key: EventKey = (0.0, 0, 0)
-        """The order of the event that happens among those of its instant (see the clock)."""
+        """The order of that among the events of its instant (see the clock)."""
         self._countdown = _EVENTS_BETWEEN_REPORTS
         plan: HoldPlan = functions[f"hold_{parts.hold.id}"]
         self._pools = plan.pools
@@ -70,7 +72,7 @@ class StraightRun:
         )
         self.engines = self._engines(parts, plan, deployment)
         self._ends = [inf] * len(self.engines)
-        """When the iterations under way end, engine by engine; infinite where there is none."""
+        """Before when nobody has to ask an engine anything; infinite where no iteration is under way."""
         self._places = {engine: place for place, engine in enumerate(self.engines)}
         self._engine_of = {engine.entrance.slots: engine for engine in self.engines}
         self._single = self.engines[0] if len(self.engines) == 1 else None
@@ -101,11 +103,16 @@ class StraightRun:
         """``session`` has arrived; it goes on until it blocks or ends."""
         self._world.count_wake(session)
         self._before(session)
-        engine = self._engine_of[self._pools(session)[0]]
-        if not engine.join(session, self._clock.now):
+        engine, now = self._engine_of[self._pools(session)[0]], self._clock.now
+        if not engine.entrance.join(session, now):
             self.end(session)
-        elif not engine.busy and engine not in self._idle:
-            self._idle.append(engine)
+        elif not engine.busy:
+            if engine not in self._idle:
+                self._idle.append(engine)
+        elif engine.quiet and len(engine.entrance.waiting) == 1:  # it may be admitted at the next end
+            self._world.events += engine.pass_quietly(now)
+            engine.quiet = 0
+            self._ends[self._places[engine]] = engine.end
 
     def _plan_arrival(self) -> None:
         """Know when the next session arrives."""
@@ -162,11 +169,11 @@ class StraightRun:
             self._turn = engine.stage.rank
             engine.begin(now)
             if engine.busy:
-                self._ends[self._places[engine]] = engine.end
+                self._ends[self._places[engine]] = engine.asked_from()
         idle.clear()
 
     def _others_end(self, now: float) -> bool:
-        """Whether an iteration still ends at this instant; those that do so quietly have."""
+        """Whether an engine has still to be asked at this instant."""
         ends = self._ends
         while (end := min(ends)) <= now:
             engine = self.engines[ends.index(end)]
@@ -177,7 +184,7 @@ class StraightRun:
 
     def _pass(self, engine: StraightEngine, bound: float) -> None:
         self._world.events += engine.pass_quietly(bound)
-        self._ends[self._places[engine]] = engine.end
+        self._ends[self._places[engine]] = engine.asked_from()
 
     def _next_engine(self, limit: float) -> StraightEngine | None:
         """The engine whose iteration ends next, if that comes before what happens outside, and ``limit``.
@@ -190,8 +197,10 @@ class StraightRun:
         if single is not None:
             if not single.busy:
                 return None
-            if single.quiet and single.end < bound:
-                self._world.events += single.pass_quietly(bound)
+            if single.quiet and self._ends[0] < bound:
+                self._pass(single, bound)
+            if single.quiet:
+                return None
             end = single.end
             if end < bound:
                 return single
@@ -200,7 +209,7 @@ class StraightRun:
             while (end := min(ends)) < bound:
                 engine = self.engines[ends.index(end)]
                 if not engine.quiet:
-                    return self._first_at(end)
+                    return engine if ends.count(end) == 1 else self._first_at(end)
                 self._pass(engine, bound)
         return self._first_at(end) if end == outside < limit else None
 
@@ -227,10 +236,12 @@ class StraightRun:
             self._begin()
             while over is None or not over():
                 if not self._advance(horizon, limit):
+                    self._come_up_to(limit)
                     return
                 self._countdown -= 1
                 if not self._countdown:
                     self._countdown = _EVENTS_BETWEEN_REPORTS
+                    self._come_up_to(self._clock.now)
                     report()
         except RunError:
             self._break_off()
@@ -253,7 +264,7 @@ class StraightRun:
         clock, world = self._clock, self._world
         engine = self._next_engine(limit)
         if engine is not None:
-            self._key = engine.order
+            self._ended = engine
             clock.go_to(engine.end)
             self._ends[self._places[engine]] = inf
             self._ready.extend(engine.finish(clock.now))
@@ -264,7 +275,7 @@ class StraightRun:
         elif self._outside > horizon:
             return False
         else:
-            self._key = self._outside_key
+            self._ended, self._key = None, self._outside_key
             clock.go_to(self._outside)
             if self._warmup <= self._arrival:
                 self._warm_up()
@@ -279,6 +290,12 @@ class StraightRun:
             self._react()
         return True
 
+    def _come_up_to(self, time: float) -> None:
+        """All that ends before ``time`` has ended."""
+        for engine in self.engines:
+            if engine.quiet:
+                self._pass(engine, time)
+
     @property
     def _outside_key(self) -> EventKey:
         """The order of what happens next outside of engines among the events of its instant."""
@@ -292,6 +309,7 @@ class StraightRun:
     def _warm_up(self) -> None:
         self._warmup = inf
         self._outside = self._arrival
+        self._come_up_to(self._clock.now)
         for engine in self.engines:
             engine.entrance.account_slots(self._clock.now)
         self._end_warmup()
@@ -302,7 +320,8 @@ class StraightRun:
         """A rule was broken at this event: engines stand as if time had come no further."""
         clock = self._clock
         starting = clock.phase % 2 == 1
-        key = (inf, 0, 0) if starting else self._key
+        key = self._key if self._ended is None else self._ended.order
+        key = (inf, 0, 0) if starting else key
         for engine in self.engines:
             begun = starting and engine.stage.rank < self._turn
             self._world.events += engine.stand_at(clock.now, key, begun=begun)
@@ -311,6 +330,8 @@ class StraightRun:
         """The run is over: who waits stands in the queues of the pools, and ends to come are on the clock."""
         for engine in self.engines:
             entrance = engine.entrance
+            if engine.quiet:  # at Ctrl-C
+                self._pass(engine, self._clock.now)
             for session, joined in entrance.waiting:
                 entrance.slots.queue.join(Hold(entrance.plan, session, joined))
             entrance.waiting.clear()
