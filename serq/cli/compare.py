@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from serq.cli import completion
 from serq.cli.options import FILE, jobs_option, parse_sets, price_option, run_settings, sets_option
 
 if TYPE_CHECKING:
@@ -20,10 +21,22 @@ if TYPE_CHECKING:
 @click.argument("b", type=FILE, required=False)
 @sets_option
 @click.option(
-    "--set-a", "sets_a", multiple=True, metavar="NAME=EXPR", callback=parse_sets, help="For A only."
+    "--set-a",
+    "sets_a",
+    multiple=True,
+    metavar="NAME=EXPR",
+    callback=parse_sets,
+    shell_complete=completion.lets,
+    help="For A only.",
 )
 @click.option(
-    "--set-b", "sets_b", multiple=True, metavar="NAME=EXPR", callback=parse_sets, help="For B only."
+    "--set-b",
+    "sets_b",
+    multiple=True,
+    metavar="NAME=EXPR",
+    callback=parse_sets,
+    shell_complete=completion.lets,
+    help="For B only.",
 )
 @click.option("--slo", "slos", multiple=True, metavar="OBJECTIVE", help="As in `slo`: 'ttft p99 < 2'.")
 @click.option("--reps", type=click.IntRange(1), default=5, show_default=True, help="Seeds, shared by both.")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from serq.cli import completion
 from serq.cli.options import running
 from serq.errors import UsageError
 
@@ -18,7 +19,9 @@ _FINDINGS: Final = ("starvation", "engine-stalled")
 
 
 @click.command()
-@click.argument("about", metavar="[METRIC | SOURCE]", required=False)
+@click.argument(
+    "about", metavar="[METRIC | SOURCE]", required=False, shell_complete=completion.metrics_and_files
+)
 @click.option("--request", "request_name", metavar="R", help="A number, SESSION:HANDLE, worst, or p99.")
 @click.option("--by", type=click.Choice(_METRICS), help="What worst and p99 are about (default: e2e).")
 @click.option("--tail", type=click.Choice(_TAILS), help="What the slowest by this metric have in common.")

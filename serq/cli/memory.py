@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from serq.cli import completion
 from serq.cli.options import FILE
 from serq.errors import RunError, UsageError
 
@@ -39,8 +40,8 @@ def _overrides(command: Command) -> Command:
 
 
 @click.command("memory")
-@click.argument("model", required=False)
-@click.argument("device", required=False)
+@click.argument("model", required=False, shell_complete=completion.models)
+@click.argument("device", required=False, shell_complete=completion.devices)
 @click.option("--tp", type=_COUNT, default=1, show_default=True, help="Tensor-parallel ranks.")
 @click.option("--dp", type=_COUNT, default=1, show_default=True, help="Engines that share routed experts.")
 @click.option("--ep", is_flag=True, help="Deal routed experts out whole.")

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from serq.cli import completion
+
 
 class FilePath(click.Path):
     """A path; not the empty text that an unset shell variable leaves, which would mean the current folder.
@@ -59,6 +61,7 @@ sets_option = click.option(
     multiple=True,
     metavar="NAME=EXPR",
     callback=parse_sets,
+    shell_complete=completion.lets,
     help="Give the `let` NAME another value; may be repeated.",
 )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from serq.cli import completion
 from serq.cli.options import FILE, PROGRAM, running
 from serq.errors import UsageError
 
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("source", type=PROGRAM)
 @click.option("-o", "--out", type=FILE, required=True, metavar="DIR", help="Where the pictures go.")
-@click.option("--figure", "names", multiple=True, help="Draw this one only; may be repeated.")
+@click.option(
+    "--figure",
+    "names",
+    multiple=True,
+    shell_complete=completion.figures,
+    help="Draw this one only; may be repeated.",
+)
 @click.option(
     "--format", "suffix", type=click.Choice(["png", "svg", "pdf"]), default="png", show_default=True
 )

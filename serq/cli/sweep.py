@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from serq.cli import completion
 from serq.cli.exits import FAILED
 from serq.cli.options import FILE, jobs_option, price_option, program_file, run_settings
 
@@ -26,6 +27,7 @@ _SHOWN_FAILURES = 20
     "--set",
     "axes",
     multiple=True,
+    shell_complete=completion.lets,
     metavar="NAME=VALUES",
     help="A `let` and its values: 1,2,4 or 1:10:1 or 1:64:*2, with --random also 1..10. One value fixes it.",
 )

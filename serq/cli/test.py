@@ -35,7 +35,9 @@ def test(paths: Sequence[Path], as_json: bool) -> None:
         click.echo(json.dumps([verdict.to_json() for verdict in verdicts], ensure_ascii=False))
     elif outcomes:
         held = sum(outcome.holds is True for outcome in outcomes)
-        click.echo(f"{held} of {len(outcomes)} expectations hold, in {len(verdicts)} file(s)")
+        failed = sum(verdict.error is not None for verdict in verdicts)
+        also = f"; {failed} of them did not compile or run" if failed else ""
+        click.echo(f"{held} of {len(outcomes)} expectations hold, in {len(verdicts)} file(s){also}")
     if any(verdict.failed for verdict in verdicts):
         sys.exit(FAILED)
     if not outcomes:

@@ -54,6 +54,8 @@ def test_worst_by_a_metric(sources: list[str]) -> None:
     [
         (["{}"], "give --request R or --tail METRIC"),
         (["{}", "--request", "9"], "no request 9: the run sent 3"),
+        (["{}", "--request", "1:q"], "session 1 sent no request `q`; it sent `r`"),
+        (["{}", "--request", "9:r"], "session 9 sent no request `r` (it sent none)"),
         (["{}", "--request", "1", "--tail", "ttft"], "give SOURCE and one of --request and --tail"),
         (["{}", "--tail", "ttft", "--by", "e2e"], "--by goes with --request"),
         (["--request", "1"], "give SOURCE"),

@@ -119,3 +119,12 @@ def test_an_ir_file(tmp_path: Path) -> None:
         "expect mean(done) < 4: error[expectation-failed]: this does not hold: mean(done) is 4"
         in result.stdout
     )
+
+
+def test_a_program_that_does_not_compile_is_counted(tmp_path: Path) -> None:
+    write(tmp_path, good=HOLDS, broken=HOLDS.replace("stage", "stag"))
+    result = serq(tmp_path / "good.sq", tmp_path / "broken.sq")
+    assert result.exit_code == 1
+    assert result.stdout.endswith(
+        "1 of 1 expectations hold, in 2 file(s); 1 of them did not compile or run\n"
+    )

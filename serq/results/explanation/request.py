@@ -94,7 +94,9 @@ def place_of(which: str, records: Records, metric: str = "e2e") -> int:
         for place in range(len(table)):
             if (table.session[place], table.handle[place]) == (session, handle):
                 return place
-        raise UsageError(f"session {session} sent no request `{handle}`")
+        sent = dict.fromkeys(table.handle[i] for i in range(len(table)) if table.session[i] == session)
+        hint = f"; it sent {', '.join(f'`{name}`' for name in sent)}" if sent else " (it sent none)"
+        raise UsageError(f"session {session} sent no request `{handle}`{hint}")
     ranked = re.fullmatch(r"p(\d{1,2}(?:\.\d+)?)", which)
     if which != "worst" and not ranked:
         raise UsageError(f"`{which}` is no request: write its number, SESSION:HANDLE, worst, or p99")
