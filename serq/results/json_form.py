@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any, Final
 
 from serq.results.answers import Answers
-from serq.results.engines import METRICS, EngineFigures, Latency, engine_figures
+from serq.results.engines import METRICS, EngineFigures, Latency
 from serq.results.groups import RequestGroup
 from serq.results.money import MoneyRow
 from serq.results.objectives import GoodputRow, ObjectiveRow
@@ -85,6 +85,7 @@ def plain(value: Plain) -> Plain:
 
 def as_dict(
     records: Records,
+    engines: Sequence[EngineFigures],
     summaries: Mapping[str, Summary],
     answers: Answers,
     classes: Sequence[RequestGroup] = (),
@@ -101,8 +102,8 @@ def as_dict(
         out["gauges"] = {gauge.name: _fields(gauge, GAUGE_FIELDS) for gauge in records.gauges}
     if records.connectors:
         out["connectors"] = [_fields(row, CONNECTOR_FIELDS) for row in records.connectors]
-    if records.engines:
-        out["engines"] = [_engine(figures) for figures in engine_figures(records)]
+    if engines:
+        out["engines"] = [_engine(figures) for figures in engines]
     if classes:
         out["classes"] = groups_data(classes)
     if records.prices:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Final, Protocol
 
-from serq.results.engines import EngineFigures, Latency, engine_figures
+from serq.results.engines import EngineFigures, Latency
 from serq.results.evidence import costs_text
 from serq.results.modelled import matched
 from serq.results.tables import figure
@@ -101,7 +101,7 @@ class Latencies(Protocol):
 
 
 def _served(report: Report) -> Iterator[str]:
-    engines = engine_figures(report.records)
+    engines = report.engine_figures
     if not engines:
         yield from _sessions(report)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cached_property
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,7 @@ from serq.ir import nodes
 from serq.results import dump, frames, html, json_form, tables, text
 from serq.results.answers import Answers, answer
 from serq.results.contents import Contents
-from serq.results.engines import engine_figures
+from serq.results.engines import EngineFigures, engine_figures
 from serq.results.evidence import costs_data
 from serq.results.groups import BY, By, RequestGroup, group_name, request_groups
 from serq.results.modelled import modelled
@@ -95,9 +95,14 @@ class Report:
         return frames.gauge_frame(self.records.gauges)
 
     @cached_property
+    def engine_figures(self) -> list[EngineFigures]:
+        """What the requests of every engine saw, in the order of declaration."""
+        return engine_figures(self.records)
+
+    @cached_property
     def engines(self) -> DataFrame:
         """One row a member of a `vllm` stage: its figures since warm-up."""
-        return frames.engine_frame(engine_figures(self.records))
+        return frames.engine_frame(self.engine_figures)
 
     @cached_property
     def requests(self) -> DataFrame:
@@ -172,6 +177,9 @@ class Report:
     @cached_property
     def classes(self) -> list[RequestGroup]:
         """What the requests of each class saw; empty where no request has a class."""
+        labels = self.records.requests.label
+        if len(labels) and all(map(isnan, labels)):
+            return []
         groups = self.groups("class") if self.records.engines else []
         return groups if any(group.name != group_name("class", nan) for group in groups) else []
 
@@ -192,7 +200,9 @@ class Report:
 
     def to_dict(self, by: Sequence[By] = ()) -> dict[str, Any]:
         """The report as plain data, in the shape of :meth:`to_json`. Raises UsageError for a wrong ``by``."""
-        out = json_form.as_dict(self.records, self.observations, self.answers, self.classes)
+        out = json_form.as_dict(
+            self.records, self.engine_figures, self.observations, self.answers, self.classes
+        )
         if self._program is not None and (self.records.engines or self.records.prices):
             out["models"] = modelled(self._program)
             out["costs"] = costs_data(self._program, self.records.prices)
@@ -233,8 +243,7 @@ class Report:
         """What the run costs, all engines together and by stage; empty where no price is given."""
         if self.price_per_hour is None or self._program is None:
             return []
-        engines = engine_figures(self.records)
-        return money_rows(self._program, self.records, engines, self.price_per_hour)
+        return money_rows(self._program, self.records, self.engine_figures, self.price_per_hour)
 
     @cached_property
     def families(self) -> list[RequestGroup]:
@@ -272,7 +281,12 @@ class Report:
             opening=opening(self),
             headline=text.headline(self.records),
             tables=tables.report_tables(
-                self.records, self.observations, self.answers, self.classes, self.money
+                self.records,
+                self.engine_figures,
+                self.observations,
+                self.answers,
+                self.classes,
+                self.money,
             ),
             notes=told,
             warnings=self.warnings,

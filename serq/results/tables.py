@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from serq.kernels.executor import Evidence
 from serq.results.answers import Answers
-from serq.results.engines import METRICS, EngineFigures, Latency, engine_figures
+from serq.results.engines import METRICS, EngineFigures, Latency
 from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
 from serq.results.step_layouts import state_shares
@@ -44,13 +44,13 @@ def figure(value: float | int) -> str:
 
 def report_tables(
     records: Records,
+    engines: Sequence[EngineFigures],
     summaries: Mapping[str, Summary],
     answers: Answers,
     classes: Sequence[RequestGroup] = (),
     money: Sequence[MoneyRow] = (),
 ) -> list[Table]:
     """The tables of a report that have rows, in the order in which they are shown."""
-    engines = engine_figures(records)
     tables = (
         objective_table(answers.objectives),
         goodput_table(answers.goodput),

@@ -8,7 +8,6 @@ from html import escape
 
 from serq.results.definitions import DEFINITIONS
 from serq.results.drawing import as_svg, diagram
-from serq.results.engines import engine_figures
 from serq.results.explanation.thrash import thrashing
 from serq.results.groups import By
 from serq.results.modelled import matched
@@ -81,7 +80,7 @@ def _answer(report: Report, records: Records) -> Iterator[str]:
     asked = verdicts(report.answers)
     if asked:
         yield "<ul class='verdicts'>" + "".join(map(_verdict, asked)) + "</ul>\n"
-    cards = list(headlines(records, engine_figures(report.records), report.answers))
+    cards = list(headlines(records, report.engine_figures, report.answers))
     if cards:
         yield "<div class='cards'>"
         for card in cards:

@@ -16,7 +16,7 @@ from serq.ir import nodes
 from serq.ir.codec import encode
 from serq.kernels.executor import Evidence
 from serq.kernels.registry import Origin, Setting
-from serq.results.engines import METRICS, EngineFigures, Latency, engine_figures
+from serq.results.engines import METRICS, EngineFigures, Latency
 from serq.results.groups import RequestGroup
 from serq.results.json_form import RUN_FIELDS
 from serq.results.modelled import modelled
@@ -70,7 +70,7 @@ def of_report(
         "pools": [_row(row) for row in records.pools],
         "gauges": [_row(row) for row in records.gauges],
         "connectors": [_row(row) for row in records.connectors],
-        "engines": [_engine(figures) for figures in engine_figures(records)],
+        "engines": [_engine(figures) for figures in report.engine_figures],
         "prices": [_price(row) for row in records.prices],
         "settling": None if report.settling is None else _row(report.settling),
         "families": [_group(group) for group in report.families],
