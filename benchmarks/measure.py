@@ -38,8 +38,9 @@ def find_python(peer: Peer, named: str | None) -> str | None:
     python = named or sys.executable
     try:
         found = subprocess.run(
-            [python, "-c", peer.probe], env=_environment(), cwd=ROOT, capture_output=True, check=False
-        )
+            _command(python, peer, peer.probe), env=_environment(peer), cwd=ROOT, capture_output=True,
+            check=False,
+        )  # fmt: skip
     except OSError:
         return None
     return python if found.returncode == 0 else None
@@ -47,12 +48,12 @@ def find_python(peer: Peer, named: str | None) -> str | None:
 
 def measure(python: str, peer: Peer, job: Job, timeout: float) -> Measurement:
     """Run ``job`` once. Raises RunFailedError."""
-    command = [python, "-m", "benchmarks.worker", peer.module]
+    command = [*_command(python, peer, "from benchmarks.worker import main; main()"), peer.module]
     with TemporaryFile("w+", encoding="utf-8") as output, TemporaryFile("w+", encoding="utf-8") as errors:
         began = perf_counter()
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=output, stderr=errors, env=_environment(), cwd=ROOT,
-            text=True,
+            command, stdin=subprocess.PIPE, stdout=output, stderr=errors, env=_environment(peer),
+            cwd=ROOT, text=True,
         )  # fmt: skip
         assert process.stdin is not None
         process.stdin.write(job.priced(peer.price).to_json())
@@ -87,8 +88,18 @@ def _children_cpu() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+def _command(python: str, peer: Peer, code: str) -> list[str]:
+    """Run ``code``, which finds the benchmarks: before what is installed, or behind it."""
+    if peer.installed:
+        return [python, "-P", "-c", f"import sys; sys.path.append({str(ROOT)!r}); {code}"]
+    return [python, "-c", code]
+
+
+def _environment(peer: Peer) -> dict[str, str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+    if peer.installed:
+        del environment["PYTHONPATH"]
+    return environment
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,10 @@ from importlib import import_module
 
 from benchmarks.peers.base import Peer
 
-ADAPTERS = ("serq_vllm", "serq_step", "pyserq_0_1_0", "pyserq_0_1_6", "dynosim", "vidur", "vllm_scheduler")
+ADAPTERS = (
+    "serq_vllm", "serq_step", "serq_compiled", "pyserq_0_1_0", "pyserq_0_1_6", "dynosim", "vidur",
+    "vllm_scheduler",
+)  # fmt: skip
 
 
 def all_peers() -> list[Peer]:

@@ -29,6 +29,7 @@ class Peer:
     run a job, or why running it would say nothing; None: it can. ``compares`` names the outcomes that must
     agree with ours and ``tolerance`` how closely, relatively; ``like`` names the one of ours that models the
     same, where it can run the job. ``own_rules`` says of a job where the peer goes its own way.
+    ``installed``: it is serq, and not that of this tree but the one that its Python has.
     """
 
     name: str
@@ -41,3 +42,4 @@ class Peer:
     like: str = "serq vllm"
     own_rules: Callable[[Job], OwnRules | None] = _nothing
     ours: bool = False
+    installed: bool = False

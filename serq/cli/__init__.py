@@ -26,11 +26,19 @@ from serq.cli.trace import trace
 from serq.cli.tune import tune
 from serq.cli.validate import validate
 from serq.cli.vllm_args import vllm_args
+from serq.compiled import is_compiled
 from serq.oracle.commands import oracle
 
 
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        click.echo(f"serq, version {__version__}{', compiled' if is_compiled() else ''}")
+        context.exit()
+
+
 @click.group(cls=ExitingGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="serq")
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version,
+              help="Show the version, and whether this is a compiled wheel, and exit.")  # fmt: skip
 def main() -> None:
     """Run LLM serving deployments written as short programs (.sq)."""
 

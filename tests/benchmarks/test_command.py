@@ -17,7 +17,8 @@ from benchmarks.measure import RunFailedError, find_python, measure, summarise
 from benchmarks.peers import all_peers
 from benchmarks.workloads import WORKLOADS, Workload, evenly
 
-OURS, STEP, *PEERS = all_peers()
+OURS, STEP, *OTHERS = all_peers()
+COMPILED, *PEERS = OTHERS
 JOB = Job("one", 10, Engine(), AFFINE, "", "", "")
 OUTCOME = Outcome(run_cpu=1.0, run_wall=1.0, requests=10, steps=100, mean_ttft=0.5, mean_e2e=2.0)
 
@@ -42,8 +43,8 @@ def test_a_quick_run_compares_ours_with_ours(
     assert vllm["process_cpu"] >= vllm["run_cpu"] > 0 and vllm["peak_memory"] > 10 * 2**20
     printed = capsys.readouterr().out
     assert "generated requests stand in" in printed
-    assert document["absent"] == [peer.name for peer in PEERS]
-    assert all(f"{peer.name} is not here, and left out" in printed for peer in PEERS)
+    assert document["absent"] == [peer.name for peer in OTHERS]
+    assert all(f"{peer.name} is not here, and left out" in printed for peer in OTHERS)
 
 
 def test_a_step_has_its_price(tmp_path: Path) -> None:
@@ -121,6 +122,20 @@ def test_a_peer_is_found_only_where_it_is() -> None:
     assert find_python(replace(OURS, probe="import no_such_module"), None) is None
 
 
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_an_installed_serq_goes_before_the_one_of_this_tree(tmp_path: Path, is_compiled: bool) -> None:
+    """A Python with another serq, which says of itself whether it is compiled."""
+    (tmp_path / "serq").mkdir()
+    (tmp_path / "serq" / "__init__.py").touch()
+    (tmp_path / "serq" / "compiled.py").write_text(f"def is_compiled(): return {is_compiled}\n", "utf-8")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n', "utf-8")
+    python.chmod(0o755)
+    assert find_python(COMPILED, str(python)) == (str(python) if is_compiled else None)
+    with pytest.raises(RunFailedError, match="compile"):  # that serq can do nothing: it was the one to run
+        measure(str(python), COMPILED, JOB, 60)
+
+
 def test_without_their_pythons_all_peers_are_named_absent_and_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,14 +143,14 @@ def test_without_their_pythons_all_peers_are_named_absent_and_left_out(
     bare = tmp_path / "bare"
     bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n', "utf-8")
     bare.chmod(0o755)
-    for place, peer in enumerate(PEERS):
+    for place, peer in enumerate(OTHERS):
         named = bare if place % 2 else tmp_path / "nowhere"
         monkeypatch.setenv(command.variable(peer.name), str(named))
     document = quick(tmp_path, "long")
-    assert document["absent"] == [peer.name for peer in PEERS]
+    assert document["absent"] == [peer.name for peer in OTHERS]
     assert {row["peer"] for row in document["rows"]} == {OURS.name, STEP.name}
     printed = capsys.readouterr().out
-    assert all(f"{peer.name} is not here, and left out" in printed for peer in PEERS)
+    assert all(f"{peer.name} is not here, and left out" in printed for peer in OTHERS)
 
 
 @pytest.mark.parametrize(

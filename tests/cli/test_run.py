@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from serq.api import read_run
 from serq.cli import main
+from serq.compiled import is_compiled
 
 
 def serq(*arguments: object) -> Result:
@@ -298,4 +299,5 @@ def test_nothing_is_shown_in_a_pipe(program: Path) -> None:
 
 def test_module_version() -> None:
     done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout == "serq, version 0.1.0\n"
+    compiled = ", compiled" if is_compiled() else ""
+    assert done.stdout == f"serq, version 0.1.0{compiled}\n"

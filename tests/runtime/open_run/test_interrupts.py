@@ -1,0 +1,40 @@
+"""The interrupt key stops an open run whose sessions have all arrived: nothing but one loop goes on."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from serq import api
+from serq.errors import InterruptedRunError
+from serq.runtime.simulation import simulate
+
+REQUESTS, CHUNKS = 400, 6_250
+PROGRAM = f"""
+stage npu : vllm {{
+  num_gpu_blocks 7000; max_model_len 100010; max_num_batched_tokens 16; max_num_seqs 1;
+  enable_prefix_caching false; async_scheduling false; cost 1;
+}}
+workload {{ arrive batch({REQUESTS}); }}
+session {{ request r on npu ({CHUNKS * 16}, 1); observe t = ttft(r); }}
+run {{ horizon 1e9; }}
+"""
+"""Two and a half million steps, all after the only arrivals: seconds also where the loop is compiled."""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers here")
+def test_a_signal_comes_through_between_two_steps() -> None:
+    program = api.compile(source=PROGRAM).ir
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(InterruptedRunError) as raised:
+            simulate(program)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    records = raised.value.records
+    assert records is not None and records.stopped == "interrupted"
+    assert records.clock_reason is None
+    assert 0 < records.engines[0].steps < REQUESTS * CHUNKS
