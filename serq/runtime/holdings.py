@@ -234,11 +234,16 @@ class Holdings:
     def grow_together(self, pool: Pool, count: int, units: float) -> bool:
         """Give ``count`` growing runs ``units`` more of ``pool`` each, their allocations apart.
 
-        False, and nothing is changed, where one would not fit or a cached prefix would be evicted.
+        False, and nothing is changed, where one would not fit.
         """
-        if not pool.has_room(count, units):
+        now = self._clock.now
+        if pool.has_room(count, units):
+            pool.take_together(count, units, now)
+            return True
+        if not pool.fits_together(count, units):
             return False
-        pool.take_together(count, units, self._clock.now)
+        for _ in range(count):  # cached prefixes give way, for one after the other
+            pool.take(units, now)
         return True
 
     def would_admit(self, pool: Pool) -> bool:

@@ -129,6 +129,13 @@ class Pool:
         self.account(now)
         self.used += units
 
+    def fits_together(self, count: int, units: float) -> bool:
+        """Whether ``units`` can be taken ``count`` times."""
+        used = self.used
+        for _ in range(count - 1):
+            used += units
+        return used + units <= self.capacity + SLACK
+
     def has_room(self, count: int, units: float) -> bool:
         """Whether ``units`` can be taken ``count`` times without an eviction."""
         used = self.used
