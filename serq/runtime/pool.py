@@ -125,7 +125,7 @@ class Pool:
     def take(self, units: float, now: float) -> None:
         """Allocate ``units``, evicting what stands in the way (R-A-084)."""
         if self.cache.total > 0.0:
-            self._make_room(units, now)
+            self.make_room(units, now)
         self.account(now)
         self.used += units
 
@@ -228,7 +228,7 @@ class Pool:
 
     # --- eviction ---------------------------------------------------------------------------------------
 
-    def _make_room(self, units: float, now: float) -> None:
+    def make_room(self, units: float, now: float) -> None:
         """Evict until ``units`` more fit beside what is allocated and cached."""
         limit = self.capacity - self.used - units
         cache = self.cache
@@ -274,7 +274,7 @@ class Pool:
         """
         if self._making_room or not self.fits(units):
             return
-        self._make_room(units, now)
+        self.make_room(units, now)
         self.account(now)
         session = entry.session
         if entry.live:

@@ -21,6 +21,7 @@ class _Program:
         self.family = f"[{self.members}]" if self.members > 1 else ""
         self.index = "[member]" if self.members > 1 else ""
         self.slots = rng.randint(1, 9)
+        self.caches = self.members == 1 and rng.random() < 0.35
 
     def pick(self, *options: str) -> str:
         return self.rng.choice(options)
@@ -96,19 +97,25 @@ class _Program:
         known = "max(known, computed + 1)"
         units = self.pick("8", "want", "16", "4", f"min({known}, budget_left(gpu{index}))", "want + 20", "0")
         reserve = self.maybe(0.4, f" reserve ({known})")
+        reuse = keep = cached = ""
+        if self.caches:
+            units = self.pick(units, f"min({known}, cachedin(kv) + budget_left(gpu))")
+            reuse = self.pick("", " reuse (known - 1)", " reuse (known)")
+            keep = self.pick(" cache (known + want)", " cache (1000)", " cache (want)")
+            cached = self.pick(" - cached", " - cached", "")
         where = "" if self.members == 1 and self.rng.random() < 0.5 else f" on gpu{index}"
-        prefill = f"    prefill{where} known growing kv{index};"
+        prefill = f"    prefill{where} (max(0, known{cached})) growing kv{index};"
         return [
             self.maybe(0.5, "  turn;"),
             "  set sent = now;",
             f"  set known = {self.tokens()};",
-            f"  hold slots{index} (1), kv{index} ({units}){reserve} {{",
+            f"  hold slots{index} (1), kv{index} ({units}){reserve}{reuse} {{",
             f"    set known = {known};",
             self.maybe(0.2, "    observe admitted = now;"),
             prefill,
             "    branch (want > 4) { observe ttft = now - sent; }",
             f"    decode{where} ({self.tokens()}) growing kv{index};",
             self.maybe(0.3, "    observe held = now;"),
-            "  }",
+            f"  }}{keep}",
             "  observe e2e = now - sent;",
         ]

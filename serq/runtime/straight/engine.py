@@ -56,8 +56,10 @@ class StraightEngine(Iterations):
 
     def leave(self, resident: Resident, now: float) -> None:
         """The hold ends: slot and memory go back."""
-        self.entrance.give_back(resident.units, now)
-        session = resident.session
+        entrance, session = self.entrance, resident.session
+        entrance.give_back(resident.units, now)
+        if entrance.caches:
+            entrance.keep(resident, now)
         session.a_computed = 0.0
         if session.preempted_at:
             session.preempted_at.clear()
@@ -191,7 +193,10 @@ class StraightEngine(Iterations):
         if previous is not None and victim.position <= previous and not session.stuck:
             session.stuck = True
             memory.figures.stuck += 1
-        self.entrance.give_back(victim.units, now)
+        entrance = self.entrance
+        entrance.give_back(victim.units, now)
+        if entrance.caches:
+            entrance.keep(victim, now, preempted=True)
         session.a_computed = victim.position
         if not self.entrance.join(session, now, preempted=True):
             self._host.end(session)

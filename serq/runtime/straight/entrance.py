@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from serq.runtime.hold import HoldPlan
     from serq.runtime.pool import Pool
     from serq.runtime.session import Session
+    from serq.runtime.straight.resident import Resident, Taken
 
 
 class Entrance:
@@ -24,6 +25,8 @@ class Entrance:
         self.plan = plan
         self.waiting: deque[tuple[Session, float]] = deque()
         """Who waits to be admitted, since when."""
+        self.caches = plan.keep is not None or plan.reuse is not None
+        """Whether prefixes stay in the pools, and give way to who takes units."""
         self.block = 1.0 if memory.block is None else memory.block
         self.room = memory.capacity + SLACK
         """Up to here units of the memory can be taken (R-A-051)."""
@@ -58,8 +61,8 @@ class Entrance:
         required = ceil(reserve / block) * block
         return taken, required if required > taken else taken
 
-    def admit(self, now: float) -> tuple[Session, float] | None:
-        """Admit who has waited longest, if there is room. Returns it and its units of the memory."""
+    def admit(self, now: float) -> tuple[Session, Taken] | None:
+        """Admit who has waited longest, if there is room; returns it, and what it got."""
         slots, memory = self.slots, self.memory
         session, joined = self.waiting[0]
         units, required = self._needs(session)
@@ -71,13 +74,41 @@ class Entrance:
         figures.wait += now - joined
         figures.waits += 1
         figures.admissions += 1
+        memory.figures.admissions += 1
+        slot_prefix, prefix = self._reuse(session, now) if self.caches else (0.0, 0.0)
         slots.used += 1.0
         slots.holder_count += 1
         self.take(units, now)
-        memory.figures.admissions += 1
         memory.holder_count += 1
-        session.a_cached = 0.0
-        return session, units
+        session.a_cached = slot_prefix if slot_prefix > prefix else prefix
+        return session, (units, prefix, slot_prefix)
+
+    # --- prefixes ---------------------------------------------------------------------------------------
+
+    def _reuse(self, session: Session, now: float) -> tuple[float, float]:
+        """Take the prefixes of ``session`` out of the caches of slots and memory (R-A-082)."""
+        reuse = self.plan.reuse
+        limit = None if reuse is None else reuse(session)
+        slots, memory = self.slots, self.memory
+        slot_prefix = slots.cache.consume(session, limit)
+        if slots.cache.total > 0.0:
+            slots.make_room(1.0, now)
+        memory.account(now)
+        return slot_prefix, memory.cache.consume(session, limit)
+
+    def keep(self, resident: Resident, now: float, *, preempted: bool = False) -> None:
+        """Leave what the `cache` clause says of what ``resident`` has given back (R-A-079 to R-A-081)."""
+        session, keep = resident.session, self.plan.keep
+        if keep is None:
+            return
+        there = resident.slot_prefix if resident.tracked else 1.0
+        if preempted and resident.resumed and there > resident.slot_prefix:
+            there = resident.slot_prefix
+        self.slots.keep(session, min(keep(session), there), now)
+        there = resident.position if resident.tracked else resident.units
+        self.memory.keep(session, min(keep(session), there), now)
+
+    # --- units ------------------------------------------------------------------------------------------
 
     def give_back(self, units: float, now: float) -> None:
         """A slot and ``units`` of the memory are free again."""
@@ -91,6 +122,12 @@ class Entrance:
     def take(self, units: float, now: float) -> None:
         """``units`` more of the memory are taken."""
         figures, memory = self.memory.figures, self.memory
+        if self.caches:
+            if units > 0.0 and memory.cache.total > 0.0:
+                memory.make_room(units, now)
+            memory.account(now)
+            memory.used += units
+            return
         if now != figures.since:
             elapsed = now - figures.since
             figures.used += memory.used * elapsed
@@ -104,6 +141,7 @@ class Entrance:
         if now != figures.since:
             elapsed = now - figures.since
             figures.used += slots.used * elapsed
+            figures.cached += slots.cache.total * elapsed
             figures.queue += len(self.waiting) * elapsed
             figures.holders += slots.holder_count * elapsed
             figures.since = now

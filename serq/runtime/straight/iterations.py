@@ -86,6 +86,7 @@ class Iterations:
                 self._costs[grouped] = cost
         for resident in self.served:
             resident.position += resident.given
+            resident.tracked = True
         self.stage.iterations += 1
         self.busy = True
         self.began, self.phase = now, self.clock.phase
@@ -138,6 +139,8 @@ class Iterations:
 
     def pass_quietly(self, bound: float) -> int:
         """Let iterations end, and others like them begin, before ``bound``; returns how many did."""
+        if not (self.quiet and self.end < bound):
+            return 0
         if self.keeps:
             self._kept = self._keep()
         members, memory, figures = self.members, self.entrance.memory, self.entrance.memory.figures
@@ -148,6 +151,7 @@ class Iterations:
         )  # fmt: skip
         end, began, quiet, cost, fixed = self.end, self.began, self.quiet, self._step_cost, self.fixed_cost
         grown = first = members.grown
+        caches = self.entrance.caches
         while quiet and end < bound:
             growing = members.growth.at(grown) if later else counts.get(grown % period, 0)
             more = growing * block
@@ -158,12 +162,16 @@ class Iterations:
             if later:
                 members.growth.take(grown)
             if growing:
-                elapsed = end - since
-                figures.used += used * elapsed
-                figures.holders += holders * elapsed
-                since = end
-                used += more
                 units += more
+                if caches:
+                    self.entrance.take(more, end)
+                    used, since = memory.used, end
+                else:
+                    elapsed = end - since
+                    figures.used += used * elapsed
+                    figures.holders += holders * elapsed
+                    since = end
+                    used += more
             grown += 1
             quiet -= 1
             began, end = end, following

@@ -11,19 +11,26 @@ if TYPE_CHECKING:
     from serq.runtime.session import Session
     from serq.runtime.straight.engine import StraightEngine
 
+Taken = tuple[float, float, float]
+"""Of an admitted session: units of the memory, its prefix there, and its prefix in the cache of the slots."""
+
 
 class Resident:
     """A session in its hold: what it has of the memory, and the run that it is in."""
 
     __slots__ = ("admission", "decoding", "engine", "first_growth", "given", "joined", "position",
-                 "remaining", "session", "since", "units")  # fmt: skip
+                 "remaining", "resumed", "session", "since", "slot_prefix", "tracked", "units")  # fmt: skip
 
-    def __init__(self, session: Session, engine: StraightEngine, admission: int, units: float) -> None:
+    def __init__(self, session: Session, engine: StraightEngine, admission: int, taken: Taken) -> None:
         self.session = session
         self.engine = engine
         self.admission = admission
-        self.units = units
-        self.position = 0.0
+        self.units, self.position, self.slot_prefix = taken
+        """Units of the memory, tokens that are there, and what was found in the cache of the slots."""
+        self.tracked = False
+        """Whether tokens were ever computed in the hold (R-A-078)."""
+        self.resumed = False
+        """Whether a run of it had no tokens (R-A-079)."""
         self.decoding = False
         self.joined = 0.0
         """When the run began."""
@@ -78,6 +85,8 @@ class Members:
         self.growth.add(first, -1, self.grown)
         self.units -= member.units
         member.position += self.launched - member.since
+        if self.launched > member.since:
+            member.tracked = True
         if first < self.grown:
             more = ((self.grown - 1 - first) // self.period + 1) * self.block
             member.units += more

@@ -138,6 +138,7 @@ class StraightRun:
             if tokens > 0.0:
                 engine.enter(resident, tokens, now)
             else:
+                resident.resumed = True
                 ready.append(resident)
 
     def admit(self, resident: Resident, now: float) -> None:
@@ -147,6 +148,7 @@ class StraightRun:
         if tokens > 0.0:
             resident.engine.enter(resident, tokens, now)
         else:
+            resident.resumed = True
             self._ready.append(resident)
             self._go_on()
 

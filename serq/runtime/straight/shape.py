@@ -100,8 +100,7 @@ def _fits(found: StraightProgram) -> bool:
         and memory.admit_via is None
         and memory.preempt == "lifo"
         and (memory.block is None or memory.block.is_integer())
-        and hold.reuse is None
-        and hold.cache is None
+        and (not keeps_prefixes(hold) or _keeps_regularly(found))
         and slot.pool.index == units.pool.index
         and all(
             run.mode == mode
@@ -114,6 +113,18 @@ def _fits(found: StraightProgram) -> bool:
         and step.memory in (None, memory.name)
         and _decides_regularly(step, slots.capacity)
     )
+
+
+def keeps_prefixes(hold: nodes.Hold) -> bool:
+    """Whether something of ``hold`` stays in the caches of its pools, or is looked for there."""
+    return hold.cache is not None or hold.reuse is not None
+
+
+def _keeps_regularly(found: StraightProgram) -> bool:
+    """Whether prefixes give way in the order in which they were left; engines of a family may go back."""
+    clauses = [expr for expr in (found.hold.reuse, found.hold.cache) if expr is not None]
+    evicts_by = (*found.slots.evict_by, *found.memory.evict_by)
+    return found.engine.count == 1 and not evicts_by and not reading.draws(clauses)
 
 
 def _decides_regularly(step: nodes.Step, slots: float) -> bool:
@@ -142,8 +153,7 @@ def _is_whole(found: StraightProgram, program: nodes.Program) -> bool:
     """Whether all amounts are whole numbers, if those of the trace are."""
     units = found.hold.units[1]
     amounts = [units.units, found.prefill.work, found.decode.work]
-    if units.reserve is not None:
-        amounts.append(units.reserve)
+    amounts += [expr for expr in (units.reserve, found.hold.reuse, found.hold.cache) if expr is not None]
     step = found.engine.kind
     assert isinstance(step, nodes.Step)
     whole = _Whole(program, step.budget is not None)
@@ -183,6 +193,8 @@ class _Whole:
                 return self.is_whole(then) and self.is_whole(otherwise)
             case nodes.StageRead(function="budget_left"):
                 return self._budget
+            case nodes.PoolRead(function="cachedin"):
+                return True
             case nodes.Call(function="min" | "max" | "abs", arguments=arguments):
                 return all(map(self.is_whole, arguments))
             case nodes.Call(function="floor" | "ceil", arguments=(inner,)):

@@ -79,6 +79,35 @@ def test_who_was_admitted_last_gives_way() -> None:
     assert (kv.preemptions, kv.admissions, records.stages[0].iterations) == (1, 3, 10)
 
 
+def test_what_a_preempted_session_leaves_gives_way() -> None:
+    """As above, but whole blocks of what was computed stay in the cache.
+
+    Here the block that the victim leaves gives way at once to the second one of the first session, so nothing
+    is found, and the times are the same.
+    """
+    source = text("16", "4", kv="cap 32; block 16;", arrive="batch(2)")
+    kept = source.replace("kv (known) {", "kv (known) reuse (known) {").replace(
+        "      }\n      observe e2e", "      } cache (1000)\n      observe e2e"
+    )
+    assert kept.count("cache") == 1
+    records = runs_straight(kept)
+    assert records.series["e2e"].values.tolist() == [5.0, 10.0]
+    assert records.pools[1].evicted_units > 0.0
+
+
+def test_what_ended_sessions_left_gives_way_to_the_next() -> None:
+    """Sessions one after the other, 18 tokens each in blocks of 16: one whole block of each stays.
+
+    Two blocks of four are taken while one runs: the fourth is the first for whom a block must give way.
+    """
+    source = text("16", "2", kv="cap 64; block 16;", slots=1, arrive="batch(4)").replace(
+        "      }\n      observe e2e", "      } cache (1000)\n      observe e2e"
+    )
+    records = runs_straight(source)
+    assert records.series["e2e"].values.tolist() == [3.0, 6.0, 9.0, 12.0]
+    assert records.pools[1].evicted_units == 16.0
+
+
 def test_slots_are_given_in_the_order_of_arrival() -> None:
     """One slot, a prefill and three decodes of one each: the third ends at 12, having waited 8."""
     records = runs_straight(text("8", "3", slots=1, arrive="batch(3)"))
