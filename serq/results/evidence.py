@@ -17,11 +17,17 @@ _SHOWN: Final = 3
 def costs(program: nodes.Program, prices: Sequence[PriceRow]) -> list[tuple[str, str]]:
     """For every stage that computes steps its name, and what their costs rest on."""
     priced = {row.stage: row for row in prices}
-    return [
-        (stage.name, _basis(priced[stage.name]) if stage.name in priced else STATED)
-        for stage in program.stages
-        if isinstance(stage.kind, nodes.Vllm | nodes.Step)
-    ]
+    found = []
+    for stage in program.stages:
+        if isinstance(stage.kind, nodes.Vllm | nodes.Step):
+            if stage.name in priced:
+                basis = _basis(priced[stage.name])
+            elif isinstance(stage.kind.cost, nodes.Via):  # a run that was killed: nobody wrote its prices
+                basis = f"executor `{stage.kind.cost.executor}`, on what evidence is not known"
+            else:
+                basis = STATED
+            found.append((stage.name, basis))
+    return found
 
 
 def costs_text(program: nodes.Program, prices: Sequence[PriceRow]) -> str:

@@ -79,6 +79,11 @@ def test_before_the_first_priced_step_there_are_no_shares() -> None:
     assert costs(ir, [priced])[2] == ("c", "tables t (H100; 2026)")
 
 
+def test_a_run_that_was_killed_does_not_know_its_prices() -> None:
+    ir = serq.compile(ROOT / "examples" / "vendors" / "ascend950_qwen27b.sq").ir
+    assert costs(ir, []) == [("engine", "executor `npu`, on what evidence is not known")]
+
+
 def test_tables_say_where_they_were_measured() -> None:
     """The files beside the example state device and date."""
     report = serq.run(ROOT / "examples" / "vendors" / "gdn_tables.sq")

@@ -27,6 +27,7 @@ from serq.results.whole_files import write_whole
 from serq.runtime.pricing import OutsideRow, PriceLedger, PriceRow
 from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, StageRow
 from serq.runtime.request_records import EngineRow, StepTable
+from serq.runtime.serving.hybrid_memory import MemoryRow
 from serq.source import Diagnostic, Place, SourceFile, SourceMap, Span, read_text
 
 if TYPE_CHECKING:
@@ -148,9 +149,10 @@ _COUNTS: Final = ("requests", "input_tokens", "output_tokens")
 def _engine(figures: EngineFigures) -> Plain:
     latencies = {name: _row(getattr(figures, name)) for name in METRICS}
     counts = {name: getattr(figures, name) for name in _COUNTS}
-    return {
-        "row": _row(figures.row, _TABLES_OF_ROWS), **counts, "span": _written(figures.span), **latencies,
-    }  # fmt: skip
+    memory = figures.row.memory
+    engine_row = _row(figures.row, (*_TABLES_OF_ROWS, "memory"))
+    engine_row["memory"] = None if memory is None else _row(memory)
+    return {"row": engine_row, **counts, "span": _written(figures.span), **latencies}
 
 
 def _group(group: RequestGroup) -> Plain:
@@ -173,7 +175,11 @@ def engine(plain: Mapping[str, Any]) -> EngineFigures:
     options = tuple((name, value) for name, value in plain["row"]["options"])
     latencies = {name: row(Latency, plain[name]) for name in METRICS}
     counts = {name: plain[name] for name in _COUNTS}
-    engine_row = row(EngineRow, {**plain["row"], "options": options, "table": StepTable()})
+    kept = plain["row"].get("memory")
+    memory = None if kept is None else row(MemoryRow, kept)
+    engine_row = row(
+        EngineRow, {**plain["row"], "options": options, "table": StepTable(), "memory": memory}
+    )
     of_requests: Plain = {**counts, **latencies}
     return EngineFigures(engine_row, span=float(plain["span"]), **of_requests)
 
