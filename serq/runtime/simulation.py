@@ -93,7 +93,7 @@ def simulate(
     with rare_garbage_collection():
         run = build()
         try:
-            reason = _asked_for_clock(engine, keep_rows, sink) or run.run_ahead(progress)
+            reason = _asked_for_clock(engine, keep_rows) or run.run_ahead(progress, sink)
             if reason is not None:
                 run = build()
                 run.clock_reason = reason
@@ -110,11 +110,11 @@ def simulate(
         return run.records()
 
 
-def _asked_for_clock(engine: EngineMode, keep_rows: bool, sink: RecordSink | None) -> ClockReason | None:
+def _asked_for_clock(engine: EngineMode, keep_rows: bool) -> ClockReason | None:
     """Why a run is on the clock, whatever its program is; None: it need not be."""
     if engine in ("reference", "planned"):
         return ClockReason.ASKED
-    return ClockReason.RECORDS if keep_rows or sink is not None else None
+    return ClockReason.ROWS if keep_rows else None
 
 
 def _fetched(program: nodes.Program) -> frozenset[tuple[str, str]]:
@@ -226,14 +226,16 @@ class Simulation:
             trim(engine.log.queue.stays, QUEUE_COLUMNS)
             trim(engine.log.queue.preemptions, PREEMPTION_COLUMNS)
 
-    def run_ahead(self, progress: Progress | None) -> ClockReason | None:
+    def run_ahead(self, progress: Progress | None, sink: RecordSink | None) -> ClockReason | None:
         """Run ahead of the clock to the end; or, and the simulation is spent, why that is not possible."""
         found = attempt(self, self._limit)
         if isinstance(found, ClockReason):
             return found
         try:
-            found.run(self.horizon, progress)
+            found.run(self.horizon, lambda: self._report(progress, sink))
         except LeaveOpenRun as leaving:
+            if sink is not None:
+                sink.begin_again()
             return leaving.reason
         return None
 

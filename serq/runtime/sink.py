@@ -30,3 +30,6 @@ class RecordSink(Protocol):
 
     def offer(self, live: LiveRecords) -> None:
         """Called now and then: take what is complete, if it is enough to be worth it."""
+
+    def begin_again(self) -> None:
+        """The run begins anew, and will record the same once more: forget what was taken."""

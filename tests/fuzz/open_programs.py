@@ -29,7 +29,7 @@ class OpenProgram(EngineProgram):
         return super().engine().replace("stage engine[2]", f"stage engine[{self.count}]")
 
     def waiting(self) -> str:
-        return super().waiting() if self.chance(0.15) else ""
+        return super().waiting() if self.chance(0.5) else ""
 
     def cost(self) -> str:
         while True:

@@ -62,6 +62,12 @@ class PartFiles:
         self._parts += 1
         self.rows += rows
 
+    def clear(self) -> None:
+        """Remove the parts that were written."""
+        for path in self.paths():
+            path.unlink()
+        self.rows = self._parts = 0
+
     def read(self, names: Sequence[str] | None = None) -> Iterator[DataFrame]:
         """The parts as frames, one in memory at a time, with the columns ``names`` (all, if None)."""
         for path in self.paths():

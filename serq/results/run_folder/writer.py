@@ -101,6 +101,11 @@ class RunWriter:
             with _uninterrupted():
                 self._write_preemptions([(engine, engine.queue.preemptions) for engine in live.engines])
 
+    def begin_again(self) -> None:
+        """Remove the parts that were written: the run begins anew, and writes them once more."""
+        for parts in (self._observations, self._requests, self._steps, self._queue, self._preemptions):
+            parts.clear()
+
     def _write_observations(self, all_series: Mapping[str, Series]) -> None:
         data: dict[str, list[Any]] = {column.name: [] for column in TABLES["observations"]}
         for name, series in all_series.items():

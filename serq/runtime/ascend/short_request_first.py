@@ -167,7 +167,7 @@ class ShortRequestFirstRequestQueue(RequestQueue):
         return len(self._lane_of)
 
     def __contains__(self, request: object) -> bool:
-        return isinstance(request, Request) and request.request_id in self._lane_of
+        return getattr(request, "request_id", None) in self._lane_of
 
     def __iter__(self) -> Iterator[Request]:
         """Lane after lane; not the order of service when a long head is aged (V-010)."""

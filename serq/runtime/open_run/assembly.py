@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from serq.ir import nodes
+from serq.ir.serving import Waiting
+from serq.ir.walk import descendants
 from serq.runtime.clock import Clock
 from serq.runtime.open_run.cached_blocks import CachedBlocks
 from serq.runtime.open_run.engine import OpenEngine
@@ -15,11 +18,27 @@ from serq.runtime.vllm.extents.manager import ExtentKVCacheManager
 from serq.runtime.vllm.request_queue import FCFSRequestQueue
 
 
-def open_engines(engines: Sequence[VllmEngine], clock: Clock) -> list[OpenEngine] | None:
+def open_engines(
+    engines: Sequence[VllmEngine], clock: Clock, program: nodes.Program
+) -> list[OpenEngine] | None:
     """An engine for each of ``engines``; None if one of them does what an open run does not know."""
-    made = [_open_engine(engine, number, clock) for number, engine in enumerate(engines)]
+    declared = {stage.name: stage.kind for stage in program.stages}
+    made = []
+    for number, engine in enumerate(engines):
+        kind = declared[engine.name]
+        assert isinstance(kind, nodes.Vllm)
+        if not _keeps_order(kind.waiting):
+            return None
+        made.append(_open_engine(engine, number, clock))
     found = [engine for engine in made if engine is not None]
     return found if len(found) == len(made) else None
+
+
+def _keeps_order(waiting: Waiting) -> bool:
+    """Whether the order of waiting depends on nothing but who waits, and since when."""
+    other = nodes.StageRead | nodes.PoolRead | nodes.Reusable | nodes.Draw | nodes.RequestRead
+    reads = any(isinstance(node, other) for key in waiting.keys for node in descendants(key))
+    return waiting.kind in ("fcfs", "short_request_first", "by") and not reads
 
 
 def _open_engine(engine: VllmEngine, number: int, clock: Clock) -> OpenEngine | None:
@@ -31,7 +50,6 @@ def _open_engine(engine: VllmEngine, number: int, clock: Clock) -> OpenEngine | 
         or not isinstance(price, ExpressionPrice)
         or not isinstance(decode_cost, ExpressionCost)
         or not isinstance(manager, ExtentKVCacheManager)
-        or not isinstance(parts.scheduler.waiting, FCFSRequestQueue)
         or config.token_budget < config.max_num_seqs
     ):
         return None
@@ -39,4 +57,6 @@ def _open_engine(engine: VllmEngine, number: int, clock: Clock) -> OpenEngine | 
     if config.enable_prefix_caching:
         cached = CachedBlocks(manager.block_pool, manager.block_size)
     step_price = StepPrice(price.cost, decode_cost.changes, "now" in price.reads)
-    return OpenEngine(engine, number, clock, step_price, cached)
+    waiting = parts.scheduler.waiting
+    order = None if isinstance(waiting, FCFSRequestQueue) else waiting
+    return OpenEngine(engine, number, clock, step_price, cached, order)

@@ -26,7 +26,9 @@ class Attempt:
         self._simulation = simulation
         self._engines = engines
         self._limit = limit
-        self._gateway = OpenGateway(simulation.clock, simulation.deployment.serving.requests)
+        self._gateway = OpenGateway(
+            simulation.clock, simulation.deployment.serving.requests, limit is not None
+        )
         self._run = OpenRun(
             simulation.clock, simulation.workload, self._gateway, engines, simulation.warmup
         )
@@ -40,17 +42,20 @@ class Attempt:
             sent_request=self._gateway.read,
         )
 
-    def run(self, horizon: float, progress: Callable[[float, int], None] | None) -> None:
-        """Run to the end. Raises LeaveOpenRun if that is not possible; KeyboardInterrupt at Ctrl-C."""
+    def run(self, horizon: float, report: Callable[[], None]) -> None:
+        """Run to the end, and ``report`` now and then.
+
+        Raises LeaveOpenRun if that is not possible; KeyboardInterrupt at Ctrl-C.
+        """
         simulation, run = self._simulation, self._run
         clock = simulation.clock
 
-        def report_progress() -> None:
-            if progress is not None:
-                progress(clock.now, self._events())
+        def pause() -> None:
+            simulation.world.events = self._events()
+            report()
 
         try:
-            last = run.run(horizon, simulation.end_warmup, report_progress)
+            last = run.run(horizon, simulation.end_warmup, pause)
         except SerqError as error:
             raise LeaveOpenRun(ClockReason.ERROR) from error
         except KeyboardInterrupt:
@@ -94,5 +99,5 @@ def attempt(simulation: Simulation, limit: int | None) -> Attempt | ClockReason:
     reason = needs_clock(simulation.model.program)
     if reason is not None:
         return reason
-    engines = open_engines(serving.engines, simulation.clock)
+    engines = open_engines(serving.engines, simulation.clock, simulation.model.program)
     return ClockReason.ENGINE if engines is None else Attempt(simulation, engines, limit)

@@ -42,19 +42,20 @@ class CachedBlocks:
         if end > table.published:
             self.pool.publish_prefix(table, request.chain, end)
 
-    def publish_outputs(self, request: OpenRequest, count: int, held: int, known: int) -> None:
-        """``count`` more outputs have come: of the ``held`` blocks those with ``known`` tokens are found.
+    @staticmethod
+    def note_outputs(request: OpenRequest, count: int) -> None:
+        """``count`` more outputs have come, the next after those that are known."""
+        if count > 0:
+            request.tokens.append(("output", request.row), request.num_output_tokens, count)
+            request.chain.extend()
 
-        They were taken from the pool step by step. Nobody can have looked for them: no prompt quotes an
-        output.
+    def release(self, request: OpenRequest, held: int, known: int) -> None:
+        """Let go of the ``held`` blocks of ``request``, the last first; ``known`` tokens stay findable.
+
+        They were taken from the pool step by step. Nobody can have looked for those with outputs before: no
+        prompt quotes an output.
         """
-        tokens = request.tokens
-        tokens.append(("output", request.row), request.num_output_tokens, count)
-        request.chain.extend()
         request.table.held = held
         self.publish(request, known)
-
-    def release(self, request: OpenRequest) -> None:
-        """Let go of all blocks of ``request``, the last one first."""
         self.pool.release(request.table)
         request.table = None

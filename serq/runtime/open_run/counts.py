@@ -1,7 +1,8 @@
 """Requests that decode, as counts: what the next step takes is known without looking at any of them.
 
 Steps with tokens are numbered from 0 in the order of forming. A request joins with the step that completes
-its prompt and gets a share of every step after it, up to the one that brings its last token.
+its prompt and gets a share of every step after it, up to the one that brings its last token. With a step in
+flight it may get one more, whose output is ignored, where its length alone does not tell that end (S-103b).
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class DecodeCounts:
         """Who gets the last token with which step."""
         self.next_end = NEVER
         """The first of these steps."""
+        self.overrun: dict[int, list[OpenRequest]] = {}
+        """Who gets the last share, which brings nothing, with which step."""
         self._ends: list[int] = []
 
     def join(self, request: OpenRequest, number: int) -> None:
@@ -39,9 +42,10 @@ class DecodeCounts:
         before = request.before = request.num_output_tokens
         left = request.outputs - before - 1
         last = number + left
+        leaves = request.leaves = last + request.overruns
         offset = request.num_tokens - number - 1
         request.joined, request.last, request.offset = number, last, offset
-        if left:
+        if leaves > number:
             self.count += 1
             self.base += offset
             self.held += request.held
@@ -53,11 +57,16 @@ class DecodeCounts:
             self.next_end = self._ends[0]
         else:
             ending.append(request)
+        if request.overruns:
+            self.overrun.setdefault(leaves, []).append(request)
 
     def uncount_ending(self, number: int) -> None:
-        """Those who end with step ``number``, which was formed, get no more shares."""
+        """Those who had their last share with step ``number``, which was formed, are not counted any more."""
         size = self.size
-        for request in self.ending[number]:
+        for request in self.ending.get(number, ()):
+            if request.leaves == number:
+                self._uncount(request, -(-(request.offset + number + 1) // size))
+        for request in self.overrun.pop(number, ()):
             self._uncount(request, -(-(request.offset + number + 1) // size))
 
     def _uncount(self, request: OpenRequest, held: int) -> None:
@@ -68,9 +77,15 @@ class DecodeCounts:
         self.full_at[offset % self.size] -= 1
 
     def withdraw(self, request: OpenRequest, number: int) -> int:
-        """Take ``request`` out before it gets a share of step ``number``; the tokens it has computed."""
+        """Take ``request`` out before it gets a share of step ``number``; the tokens it has computed.
+
+        It may have had the last one, and wait for what that brings.
+        """
         computed = request.offset + number
-        self._uncount(request, -(-computed // self.size))
+        if request.leaves >= number:
+            self._uncount(request, -(-computed // self.size))
+            if request.overruns:
+                self.overrun[request.leaves].remove(request)
         ending = self.ending[request.last]
         ending.remove(request)
         if not ending:

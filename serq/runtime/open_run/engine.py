@@ -7,7 +7,6 @@ held against it.
 from __future__ import annotations
 
 from array import array
-from itertools import repeat
 from math import inf, nan, nextafter
 from operator import attrgetter
 from typing import Final
@@ -36,6 +35,14 @@ class OpenEngine(Forming):
 
     def run(self, until: float) -> None:
         """Let everything happen that comes before ``until``."""
+        if not self.ordered:
+            self._run(until)
+            return
+        before = self.clock.now
+        self._run(until)
+        self.clock.now = before
+
+    def _run(self, until: float) -> None:
         flight = self.flight
         while True:
             if flight:
@@ -47,6 +54,8 @@ class OpenEngine(Forming):
                 now = self.since = self.inbox[0].sent_time
             else:
                 return
+            if self.ordered:
+                self.clock.now = now
             if self.inbox:
                 self.take_in(now)
             if self.partial or flight or not self._admits_nobody() or not self.decode_ahead(now, until):
@@ -72,7 +81,7 @@ class OpenEngine(Forming):
         self.is_steady = False
         while len(flight) < self.depth:
             while flight and not flight[0][3] and flight[0][0] <= now:
-                flight.popleft()  # a step without tokens is done at once
+                self.preemptions += flight.popleft()[9]  # a step without tokens is done at once
             if not (self.running or self.waiting):
                 return
             self.form(now)
@@ -83,6 +92,7 @@ class OpenEngine(Forming):
         self.block_time += (self.usable - self.free) * (now - self.since)
         self.since = self.last_end = now
         if not step[3]:
+            self.preemptions += step[9]
             return
         number = self.processed
         self.processed = number + 1
@@ -90,26 +100,55 @@ class OpenEngine(Forming):
         for request in step[10]:
             if request.first_step < 0:
                 request.first_time, request.first_step = now, number
-            if request.num_preemptions:
+            if request.num_preemptions and request.joined == number:
                 self.queue.over(request.row, now)
-        if number == self.next_end:
+        if number == self.next_end or self.stale:
             self._end(number, step[2], now)
 
     def _end(self, number: int, start: float, now: float) -> None:
         """Requests have got their last token, with step ``number``, which was awaited from ``start`` on."""
-        ending = self.pop_ending(number)
+        ending = self.pop_ending(number) if number == self.next_end else []
+        if self.stale:
+            ending += self._take_stale(number, now)
+        if not ending:
+            return
         if len(ending) > 1:
             ending.sort(key=_ADMISSION)
-        running, done, rank = self.running, self.done, self.stage.rank
+        done, rank = self.done, self.stage.rank
         self.figures.go(now, ending)
         for request in ending:
-            del running[request]
-            self.release(request, request.offset + number + 1, request.outputs - 1)
+            if request.joined >= 0:
+                known = request.offset + number + 1
+                del self.running[request]
+                self.release(request, known + request.overruns, known, request.outputs - 1)
+            else:
+                self._leave_queue(request, now)
             request.num_output_tokens = request.outputs
             request.last_time = request.end_time = now
             request.last_step = number
             request.reason = "stop" if request.stops else "length"
             done.append((now, start, rank, request))
+
+    def _take_stale(self, number: int, now: float) -> list[OpenRequest]:
+        """Who gave way while step ``number`` was in flight gets its token (S-104); those whose last it is."""
+        ending = []
+        for request in self.stale:
+            if self.cached is not None:
+                self.cached.note_outputs(request, 1)
+            request.num_output_tokens += 1
+            request.num_tokens += 1
+            request.last_time, request.last_step = now, number
+            if request.num_output_tokens == request.outputs:
+                ending.append(request)
+        self.stale = []
+        return ending
+
+    def _leave_queue(self, request: OpenRequest, now: float) -> None:
+        """``request`` has ended while it waited."""
+        self.waiting.remove(request)
+        since, preemptions = request.waits_since, request.num_preemptions
+        self.stays.append((request.row, request.lane, since, now, "ended", -1, preemptions))
+        self.queue.over(request.row, now)
 
     def decode_ahead(self, now: float, until: float) -> bool:
         """Steps of the same decodes follow each other, until somebody ends, comes, or finds no block.
@@ -196,12 +235,12 @@ class OpenEngine(Forming):
         stays, table = self.stays, self.queue.stays
         if stays:
             self.stays = []
-            requests, entered, left, steps, preemptions = zip(*stays, strict=True)
+            requests, lanes, entered, left, outcomes, steps, preemptions = zip(*stays, strict=True)
             table.request.extend(array("q", requests))
-            table.lane.extend(repeat("waiting", len(stays)))
+            table.lane.extend(lanes)
             table.entered.extend(array("d", entered))
             table.left.extend(array("d", left))
-            table.outcome.extend(repeat("admitted", len(stays)))
+            table.outcome.extend(outcomes)
             table.step.extend(array("q", steps))
             table.preemptions.extend(array("q", preemptions))
 
@@ -229,7 +268,7 @@ class OpenEngine(Forming):
             self._note_progress(request)
         for request in sorted(self.waiting, key=_ROW):
             since, preemptions = request.waits_since, request.num_preemptions
-            self.queue.stays.add(request.row, "waiting", since, nan, "", -1, preemptions)
+            self.queue.stays.add(request.row, request.lane, since, nan, "", -1, preemptions)
 
     def _note_progress(self, request: OpenRequest) -> None:
         """How far a request has come that runs."""

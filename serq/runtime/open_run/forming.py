@@ -9,15 +9,24 @@ from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.step_totals import StepTotals
+from serq.runtime.vllm.request_queue import RequestQueue
 
 
 class Forming(GivingWay):
     """The forming of a step."""
 
     def __init__(
-        self, stage: VllmEngine, number: int, clock: Clock, price: StepPrice, cached: CachedBlocks | None
+        self,
+        stage: VllmEngine,
+        number: int,
+        clock: Clock,
+        price: StepPrice,
+        cached: CachedBlocks | None,
+        order: RequestQueue | None,
     ) -> None:
-        super().__init__(stage, number, clock, price, cached)
+        super().__init__(stage, number, clock, price, cached, order)
+        self._blocked = False
+        """Whether the first who waits found no blocks."""
         self._shares = self._prefilled = 0
         """Of the step that is formed."""
         self._totals = StepTotals(0, 0, 0)
@@ -28,7 +37,7 @@ class Forming(GivingWay):
         """Those who were sent wait from now on."""
         for request in self.inbox:
             request.queued_time = request.waits_since = now
-        self.waiting += self.inbox
+        self.waiting.extend(self.inbox)
         self.inbox.clear()
 
     # --- one step ---------------------------------------------------------------------------------------
@@ -46,7 +55,7 @@ class Forming(GivingWay):
             if not self.flight:
                 raise LeaveOpenRun(ClockReason.NO_TOKENS)
             self.is_steady = False
-            self.flight.append((start, now, start, 0, 0, 0, 0, 0, 0, 0, told))
+            self.flight.append((start, now, start, 0, 0, 0, 0, 0, 0, victims, told))
             return
         walked = told or self.partial or self._prefilled
         end = start + (self._step_price(tokens, now) if walked else self.decode_price(number, self.held, now))
@@ -58,7 +67,7 @@ class Forming(GivingWay):
              self.free, victims, told)
         )  # fmt: skip
         self.formed = number + 1
-        if number in self.ending:
+        if number in self.ending or number in self.overrun:
             self.uncount_ending(number)
         for request in told:
             self.join(request, number)
@@ -160,14 +169,13 @@ class Forming(GivingWay):
             if self.cached is not None:
                 found, blocks = self.cached.find(request)
                 evictable = self.cached.evictable(found)
-            request.computed = blocks * size
-            known = request.num_tokens
-            tokens = min(known - request.computed, self.threshold)
+            cached, known = blocks * size, request.num_tokens
+            tokens = min(known - cached, self.threshold)
             if tokens > budget:
                 if not self.chunks:
                     break
                 tokens = budget
-            held = -(-(request.computed + tokens) // size)
+            held = -(-(cached + tokens) // size)
             spare = self.free - evictable - (self.watermark if running else 0) + blocks
             if (self.whole_must_fit and -(-known // size) > spare) or held > spare:
                 self._blocked = True
@@ -175,7 +183,7 @@ class Forming(GivingWay):
             waiting.popleft()
             budget -= tokens
             self._let_in(request, now, number)
-            cached = request.computed
+            request.computed = cached
             self._share(request, tokens, held)
             if self.cached is None:
                 self.free -= held
@@ -196,7 +204,8 @@ class Forming(GivingWay):
         request.admission = self._admissions
         self.running[request] = None
         preemptions = request.num_preemptions
-        self.stays.append((request.row, request.waits_since, now, number, preemptions))
+        since, lane = request.waits_since, request.lane
+        self.stays.append((request.row, lane, since, now, "admitted", number, preemptions))
         if preemptions:
             self.queue.resumed(request.row, now)
 

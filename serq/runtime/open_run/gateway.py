@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +33,9 @@ _ROWS_AT_ONCE: Final = 4096
 class OpenGateway:
     """Sends requests, numbered in the order of sending, and writes them down when they have ended."""
 
-    def __init__(self, clock: Clock, table: RequestTable) -> None:
+    def __init__(self, clock: Clock, table: RequestTable, drains: bool) -> None:
+        """``drains``: the run ends with the last of the arrivals that were asked for."""
+        self._drains = drains
         self._clock = clock
         self._table = table
         self._sent: list[OpenRequest] = []
@@ -45,15 +48,15 @@ class OpenGateway:
         """Send a request of ``session``, which waits until it has ended: unless it is rejected at once."""
         engine = stage.engine
         prompt = whole(terms.new_tokens, "prompt tokens", lowest=1)
-        outputs, stops = self._end(engine, terms, prompt)
+        outputs, stops, overruns = self._end(engine, terms, prompt)
         number = self._count
         self._count += 1
         now = self._clock.now
-        if terms.priority:
-            whole(terms.priority, "priority", lowest=-(2.0**53))
         request = OpenRequest(
-            number, session, terms.handle, engine.number, now, prompt, outputs, stops, terms.label
+            number, session, terms.handle, engine.number, now, prompt, outputs, stops, overruns, terms.label
         )
+        request.priority = whole(terms.priority, "priority", lowest=-inf) if terms.priority else 0
+        request.job = terms.job
         self._sent.append(request)
         session.requests[terms.handle] = request  # type: ignore[assignment]
         if prompt >= engine.max_model_len:
@@ -72,24 +75,24 @@ class OpenGateway:
             raise LeaveOpenRun(ClockReason.ERROR)
         return request  # type: ignore[return-value]
 
-    @staticmethod
-    def _end(engine: OpenEngine, terms: RequestTerms, prompt: int) -> tuple[int, bool]:
-        """(outputs that end it, whether the model stops there) (S-099)."""
+    def _end(self, engine: OpenEngine, terms: RequestTerms, prompt: int) -> tuple[int, bool, int]:
+        """(outputs that end it, whether the model stops there, shares beyond that) (S-099, S-103b)."""
         lowest = whole(terms.min_tokens, "`min_tokens`") if terms.min_tokens else 0
         length = max(whole(terms.output_tokens, "output tokens", lowest=1), lowest)
         room = engine.max_model_len - prompt
         if terms.max_tokens is None:
             if lowest > room:
                 raise LeaveOpenRun(ClockReason.STOP)
-            return min(length, room), False
+            return min(length, room), False, 0
         limit = min(whole(terms.max_tokens, "`max_tokens`", lowest=1), room)
         if lowest > limit:
             raise LeaveOpenRun(ClockReason.STOP)
         if length > limit:
-            return limit, False
-        if engine.depth > 1 and length < limit:
-            raise LeaveOpenRun(ClockReason.STOP)
-        return length, True
+            return limit, False, 0
+        overruns = engine.depth > 1 and length < limit
+        if overruns and self._drains:
+            raise LeaveOpenRun(ClockReason.STOP)  # the run ends before such a share does
+        return length, True, int(overruns)
 
     @staticmethod
     def _tokens(session: Session, number: int, prompt: int, terms: RequestTerms) -> TokenSequence:

@@ -12,8 +12,11 @@ from serq.runtime.open_run.counts import DecodeCounts
 from serq.runtime.open_run.figures import StageFigures
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
+from serq.runtime.open_run.waiting import OrderedWaiting
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.step_totals import StepTotals
+from serq.runtime.vllm.request_queue import RequestQueue
+from serq.runtime.vllm.scheduler_base import Outcome
 
 _MOST_PREEMPTIONS: Final = 99
 """A request that gives way more often may do so for ever; engines on the clock can tell."""
@@ -41,7 +44,9 @@ class GivingWay(DecodeCounts):
         clock: Clock,
         price: StepPrice,
         cached: CachedBlocks | None,
+        order: RequestQueue | None,
     ) -> None:
+        """``order``: in which requests wait, where it is not that of arrival."""
         config = stage.resolved.config
         super().__init__(config.cache_block_size)
         self.stage = stage
@@ -64,7 +69,11 @@ class GivingWay(DecodeCounts):
         self.depth = config.max_concurrent_batches
         self.inbox: deque[OpenRequest] = deque()
         """Sent, and not taken in."""
-        self.waiting: deque[OpenRequest] = deque()
+        self.ordered = order is not None
+        """Whether those who wait have another order than that of arrival; it may look at the clock."""
+        self.waiting: deque[OpenRequest] | OrderedWaiting = deque()
+        if order is not None:
+            self.waiting = OrderedWaiting(order)
         self.running: dict[OpenRequest, None] = {}
         """In the order of admission."""
         self.partial: list[OpenRequest] = []
@@ -74,10 +83,12 @@ class GivingWay(DecodeCounts):
         """Steps that have ended: the number of the next to end."""
         self.rows: list[Step] = []
         """Steps that have ended and are not in the table."""
-        self.stays: list[tuple[int, float, float, int, int]] = []
-        """Stays in the queue that ended with an admission and are not in the table: row of the request, from,
-        to, step, preemptions before.
+        self.stays: list[tuple[int, str, float, float, Outcome, int, int]] = []
+        """Stays that are over and not in the table: row of the request, lane, from, to, how it ended, step,
+        preemptions before.
         """
+        self.stale: list[OpenRequest] = []
+        """Who gave way with a share in flight."""
         self.figures = StageFigures()
         self.prompt_tokens = self.cached_tokens = self.preemptions = 0
         """Since warm-up: prompt tokens of first admissions, those of them that were cached, who gave way."""
@@ -88,8 +99,6 @@ class GivingWay(DecodeCounts):
         """Who has ended, and whose session does not know: when, since when that was awaited, the rank of the
         stage (the last two order what happens at one instant).
         """
-        self._blocked = False
-        """Whether the first who waits found no blocks."""
         self._admissions = self._last_joined = 0
 
     # --- blocks that lack -------------------------------------------------------------------------------
@@ -116,45 +125,57 @@ class GivingWay(DecodeCounts):
 
     def _needs_block(self, request: OpenRequest, number: int) -> bool:
         """Whether ``request`` decodes in step ``number`` with the first token of a block."""
-        decodes = request.joined >= 0 and request.last >= number
+        decodes = request.joined >= 0 and request.leaves >= number
         return decodes and not (request.offset + number) % self.size
 
     def preempt(self, victim: OpenRequest, needed_by: OpenRequest, now: float, number: int) -> None:
-        """``victim`` loses everything before it gets a share of step ``number``, and waits (S-043)."""
-        if self.depth > 1:
-            raise LeaveOpenRun(ClockReason.IN_FLIGHT)
+        """``victim`` loses everything before it gets a share of step ``number``, and waits (S-043).
+
+        What it computes in a step that is in flight still brings its token (S-104).
+        """
         if victim.num_preemptions >= _MOST_PREEMPTIONS:
             raise LeaveOpenRun(ClockReason.AGAIN)
         del self.running[victim]
         if victim.joined >= 0:
             if self.partial:
                 raise LeaveOpenRun(ClockReason.ORDER)
-            lost = self.withdraw(victim, number)
-            outputs = victim.before + number - victim.joined
-            self.release(victim, lost, outputs)
-            victim.num_output_tokens = outputs
-            victim.num_tokens = victim.num_prompt_tokens + outputs
-            victim.last_time, victim.last_step = self.last_end, number - 1
-            victim.joined = -1
+            lost = self._preempt_decode(victim, number)
         else:
             self.partial.remove(victim)
             lost = victim.computed
-            self.release(victim, lost, victim.num_output_tokens)
+            self.release(victim, lost, lost, victim.num_output_tokens)
         victim.computed = victim.held = 0
         self.queue.note_preemption(victim.row, lost, needed_by.row, now, number)
         victim.num_preemptions += 1
         victim.waits_since = now
         self.waiting.appendleft(victim)
 
-    def release(self, request: OpenRequest, computed: int, outputs: int) -> None:
-        """Free the blocks of ``request``, with ``computed`` tokens and the first ``outputs`` outputs."""
+    def _preempt_decode(self, victim: OpenRequest, number: int) -> int:
+        """Take out one of those that are counted, and write down what has come; the tokens it loses."""
+        ended = self.processed - 1
+        lost = self.withdraw(victim, number)
+        in_flight = number - self.processed
+        outputs = victim.before + max(0, ended - victim.joined + 1)
+        self.release(victim, lost, lost - in_flight, outputs)
+        if outputs > victim.before:
+            victim.last_time, victim.last_step = self.last_end, ended
+        victim.num_output_tokens = outputs
+        victim.num_tokens = victim.num_prompt_tokens + outputs
+        victim.joined = -1
+        if in_flight:
+            self.stale.append(victim)
+        return lost
+
+    def release(self, request: OpenRequest, computed: int, known: int, outputs: int) -> None:
+        """Free the blocks of ``request``, with ``computed`` tokens, and of these ``known``.
+
+        The first ``outputs`` outputs have come.
+        """
         held = -(-computed // self.size)
         cached = self.cached
         if cached is None:
             self.free += held
             return
-        more = outputs - request.num_output_tokens
-        if more:
-            cached.publish_outputs(request, more, held, computed)
-        cached.release(request)
+        cached.note_outputs(request, outputs - request.num_output_tokens)
+        cached.release(request, held, known)
         self.free = cached.pool.num_free_blocks

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from serq.runtime.vllm.request import RequestStatus
+
 if TYPE_CHECKING:
     from serq.runtime.session import Session
 
@@ -13,8 +15,9 @@ class OpenRequest:
     """One request. It has ``num_tokens`` known tokens, ``computed`` of them while its prompt is computed.
 
     Once the prompt is complete, with step ``joined``, it is counted: step number i brings output number
-    ``before + i - joined + 1``, up to step ``last``; ``offset + i`` tokens are computed before step i.
-    Before, and again after a preemption, ``joined`` is -1.
+    ``before + i - joined + 1``, up to step ``last``; ``offset + i`` tokens are computed before step i. It
+    ``leaves`` with that step, or with the next one where it ``overruns``: 1 if its end is not foreseen while
+    a step is in flight, else 0. Before, and again after a preemption, ``joined`` is -1.
     """
 
     __slots__ = (
@@ -29,17 +32,22 @@ class OpenRequest:
         "first_time",
         "handle",
         "held",
+        "job",
         "joined",
         "label",
+        "lane",
         "last",
         "last_step",
         "last_time",
+        "leaves",
         "num_output_tokens",
         "num_preemptions",
         "num_prompt_tokens",
         "num_tokens",
         "offset",
         "outputs",
+        "overruns",
+        "priority",
         "queued_time",
         "reason",
         "row",
@@ -64,8 +72,12 @@ class OpenRequest:
     """Its blocks, likewise."""
     admission: int
     last: int
+    leaves: int
     offset: int
     waits_since: float
+    priority: int
+    job: float
+    """As its client said; queues may read it."""
 
     def __init__(
         self,
@@ -77,6 +89,7 @@ class OpenRequest:
         prompt: int,
         outputs: int,
         stops: bool,
+        overruns: int,
         label: float,
     ) -> None:
         """``outputs`` tokens end it: by length, or because the model ``stops``."""
@@ -89,9 +102,12 @@ class OpenRequest:
         self.num_prompt_tokens = self.num_tokens = prompt
         self.outputs = outputs
         self.stops = stops
+        self.overruns = overruns
         self.label = label
         self.queued_time = self.scheduled_time = self.first_time = self.last_time = self.end_time = nan
         self.reason = ""
+        self.lane = "waiting"
+        """Where it waits, or waited last."""
         self.cached = self.computed = self.held = 0
         self.num_output_tokens = self.num_preemptions = self.before = 0
         self.first_step = self.last_step = self.joined = -1
@@ -100,3 +116,30 @@ class OpenRequest:
     def deliveries(self) -> int:
         """Every step brings one token."""
         return self.num_output_tokens
+
+    # --- what a queue reads -----------------------------------------------------------------------------
+
+    @property
+    def request_id(self) -> int:
+        """Ids compare in the order of sending."""
+        return self.row
+
+    @property
+    def client(self) -> OpenRequest:
+        """Who sent it: what the client said is known here."""
+        return self
+
+    @property
+    def arrival_time(self) -> float:
+        """When it was sent."""
+        return self.sent_time
+
+    @property
+    def num_computed_tokens(self) -> int:
+        """Tokens that are computed: none of those of a request that waits."""
+        return self.computed
+
+    @property
+    def status(self) -> RequestStatus:
+        """How a request stands that waits."""
+        return RequestStatus.PREEMPTED if self.num_preemptions else RequestStatus.WAITING

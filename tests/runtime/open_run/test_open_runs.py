@@ -123,6 +123,57 @@ def test_a_prompt_that_leaves_no_room_is_rejected_and_its_session_goes_on() -> N
     assert list(records.requests.finish) == [0.0, 0.0]
 
 
+def test_who_gives_way_with_a_step_in_flight_still_gets_its_token() -> None:
+    """As above, asynchronous: step 1, in which both want a third block, is formed at 0 with step 0.
+
+    The second request gives way while step 0 computes its prompt. Its first token comes at 10 all the same.
+    """
+    records = run(
+        "request r on npu (32, 20);",
+        arrive="batch(2)",
+        blocks=6,
+        options="enable_prefix_caching false; scheduler_reserve_full_isl false;",
+    )
+    assert records.clock_reason is None
+    victims = records.engines[0].victims
+    assert list(victims.request) == [1]
+    assert list(victims.time) == [0.0]
+    assert list(victims.lost_tokens) == [32]
+    assert list(records.requests.first_token) == [10.0, 10.0]
+    assert records.requests.finish[0] == 200.0
+    assert list(records.requests.generated) == [20, 20]
+
+
+def test_an_end_that_is_not_foreseen_costs_one_more_share() -> None:
+    """The model stops at token 2, below max_tokens: step 2 was formed by then, and brings nothing."""
+    records = run(
+        "request r on npu (32, 2) max_tokens (9);", arrive="batch(1)", options="enable_prefix_caching false;"
+    )
+    assert records.clock_reason is None
+    table = records.engines[0].table
+    assert list(table.end) == [10.0, 20.0, 30.0]
+    assert list(table.tokens) == [32, 1, 1]
+    assert list(records.requests.finish) == [20.0]
+
+
+def test_a_long_request_that_has_aged_is_admitted_before_short_ones() -> None:
+    """One slot, each request takes 20, so that steps are formed at 7, 17, 27, …; four come at 7, 14, 21, 28.
+
+    The long one comes at 14 and is taken in when a step ends at 17; at 67 it has waited 50 there.
+    """
+    records = run(
+        "request r on npu (serial == 1 ? 90 : 10, 2);",
+        arrive="renewal(7)",
+        options=SYNC
+        + "max_num_seqs 1; waiting short_request_first { threshold 50; long_max_wait_ms 50000; }",
+        settings="horizon 150;",
+    )
+    assert records.clock_reason is None
+    assert set(records.engines[0].queue.lane) == {"short", "long"}
+    assert records.requests.scheduled[1] == 67.0
+    assert list(records.requests.scheduled)[:4] == [7.0, 67.0, 27.0, 47.0]
+
+
 PLAIN = "request r on npu (40, 30);"
 
 
@@ -140,13 +191,14 @@ PLAIN = "request r on npu (40, 30);"
         ("STATEMENTS", {"session": f"run think (3); {PLAIN}", "before": "stage think : delay;"}),
         ("CLAUSES", {"session": "request r on npu (40, 30) abort after (55);"}),
         ("ENGINE", {"session": PLAIN, "options": "waiting priority;"}),
+        ("ENGINE", {"session": PLAIN, "options": "waiting by (kv_usage(npu));"}),
         ("ENGINE", {"session": PLAIN, "cost": "10 + ~exp(1)"}),
-        ("STOP", {"session": "request r on npu (40, 30) max_tokens (50);", "options": ""}),
+        ("STOP", {"session": "request r on npu (40, 30) max_tokens (5) min_tokens (20);"}),
+        ("STOP", {"session": "request r on npu (40, 30) max_tokens (50);", "options": "",
+                  "arrive": "poisson(0.01)", "settings": "horizon 5000; arrivals 3;"}),
         ("ORDER", {"session": "request r on npu (serial == 1 ? 5 : 180, 3);", "arrive": "batch(4)",
                    "options": SYNC + "max_num_batched_tokens 16; max_num_seqs 8;"
                                      "long_prefill_token_threshold 8;"}),
-        ("IN_FLIGHT", {"session": "request r on npu (32, 20);", "arrive": "batch(2)", "blocks": 6,
-                       "options": "enable_prefix_caching false;"}),
         ("TIE", {"session": f"branch (queue(npu) > 3) {{ end; }} {PLAIN}", "arrive": "renewal(50)"}),
         ("TIE", {"session": "request r on npu (serial == 1 ? 200 : 40, 30); observe x = now;",
                  "arrive": "renewal(50)"}),
@@ -165,7 +217,7 @@ def test_every_reason_to_be_on_the_clock_is_met(reason: str, settings: dict[str,
 
 
 def test_reasons_that_no_small_program_meets_are_few() -> None:
-    elsewhere = {"RECORDS", "NO_ENGINES", "AGAIN", "NO_TOKENS"}
+    elsewhere = {"ROWS", "NO_ENGINES", "AGAIN", "NO_TOKENS"}
     marks = test_every_reason_to_be_on_the_clock_is_met.pytestmark  # type: ignore[attr-defined]
     named = {case[0] for mark in marks for case in mark.args[1]}
     assert named | elsewhere == {reason.name for reason in ClockReason}
@@ -178,7 +230,7 @@ def test_rows_and_programs_without_engines_are_on_the_clock() -> None:
         source=ENGINE.format(members="", blocks=9, options="", cost="1")
         + f"workload {{ arrive batch(1); }} session {{ {PLAIN} }} run {{ horizon 900; }}"
     )
-    assert simulate(program.ir, keep_rows=True).clock_reason == ClockReason.RECORDS.value
+    assert simulate(program.ir, keep_rows=True).clock_reason == ClockReason.ROWS.value
 
 
 @pytest.mark.parametrize("warmup", [0, 95, 100, 250])
