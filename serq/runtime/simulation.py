@@ -19,7 +19,7 @@ from serq.runtime.findings import findings
 from serq.runtime.garbage import rare_garbage_collection
 from serq.runtime.gauges import Gauge
 from serq.runtime.hold import HoldPlan
-from serq.runtime.open_run.attempt import attempt
+from serq.runtime.open_run.attempt import asked_for_clock, attempt
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.random import RandomSource
 from serq.runtime.recorder import recorder
@@ -93,7 +93,7 @@ def simulate(
     with rare_garbage_collection():
         run = build()
         try:
-            reason = _asked_for_clock(engine, keep_rows) or run.run_ahead(progress, sink)
+            reason = asked_for_clock(engine, keep_rows) or run.run_ahead(progress, sink)
             if reason is not None:
                 run = build()
                 run.clock_reason = reason
@@ -108,13 +108,6 @@ def simulate(
             interrupted.records = run.records(stopped="interrupted")
             raise interrupted from None
         return run.records()
-
-
-def _asked_for_clock(engine: EngineMode, keep_rows: bool) -> ClockReason | None:
-    """Why a run is on the clock, whatever its program is; None: it need not be."""
-    if engine in ("reference", "planned"):
-        return ClockReason.ASKED
-    return ClockReason.ROWS if keep_rows else None
 
 
 def _fetched(program: nodes.Program) -> frozenset[tuple[str, str]]:

@@ -14,6 +14,7 @@ from serq.runtime.open_run.gateway import OpenGateway
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.shape import needs_clock
 from serq.runtime.open_run.stage import OpenStage
+from serq.runtime.serving.engines import EngineMode
 
 if TYPE_CHECKING:
     from serq.runtime.simulation import Simulation
@@ -101,3 +102,10 @@ def attempt(simulation: Simulation, limit: int | None) -> Attempt | ClockReason:
         return reason
     engines = open_engines(serving.engines, simulation.clock, simulation.model.program)
     return ClockReason.ENGINE if engines is None else Attempt(simulation, engines, limit)
+
+
+def asked_for_clock(engine: EngineMode, keep_rows: bool) -> ClockReason | None:
+    """Why a run is on the clock, whatever its program is; None: it need not be."""
+    if engine in ("reference", "planned"):
+        return ClockReason.ASKED
+    return ClockReason.ROWS if keep_rows else None
