@@ -6,14 +6,13 @@ held against it.
 
 from __future__ import annotations
 
-from array import array
 from math import inf, nan, nextafter
 from operator import attrgetter
 from typing import Final
 
 from serq.runtime.open_run.forming import Forming
-from serq.runtime.open_run.giving_way import Step
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
+from serq.runtime.open_run.notes import Step
 from serq.runtime.open_run.request import OpenRequest
 
 _ADMISSION: Final = attrgetter("admission")
@@ -207,54 +206,7 @@ class OpenEngine(Forming):
         self.flight.clear()
         self.flight += steps[ended:]
 
-    # --- figures ----------------------------------------------------------------------------------------
-
-    def write_ended(self) -> None:
-        """Write the steps that have ended into the table."""
-        rows, table = self.rows, self.table
-        if rows:
-            self.rows = []
-            ends, formed, starts, tokens, scheduled, prefilled, running, waiting, free, preempted, _ = zip(
-                *rows, strict=True
-            )
-            table.end.extend(array("d", ends))
-            table.formed.extend(array("d", formed))
-            table.start.extend(array("d", starts))
-            table.tokens.extend(array("q", tokens))
-            table.scheduled.extend(array("q", scheduled))
-            table.prefill_tokens.extend(array("q", prefilled))
-            table.running.extend(array("q", running))
-            table.waiting.extend(array("q", waiting))
-            table.free_blocks.extend(array("q", free))
-            table.preempted.extend(array("q", preempted))
-            self.preemptions += sum(preempted)
-        self._write_stays()
-
-    def _write_stays(self) -> None:
-        """Write down who waited and was admitted."""
-        stays, table = self.stays, self.queue.stays
-        if stays:
-            self.stays = []
-            requests, lanes, entered, left, outcomes, steps, preemptions = zip(*stays, strict=True)
-            table.request.extend(array("q", requests))
-            table.lane.extend(lanes)
-            table.entered.extend(array("d", entered))
-            table.left.extend(array("d", left))
-            table.outcome.extend(outcomes)
-            table.step.extend(array("q", steps))
-            table.preemptions.extend(array("q", preemptions))
-
-    def account(self, now: float) -> None:
-        """Add the time since the last step end to the integral of blocks in use."""
-        if now != self.since:
-            self.block_time += (self.usable - self.free) * (now - self.since)
-            self.since = now
-
-    def reset(self, now: float) -> None:
-        """Warm-up is over, and the log has forgotten what it measured (R-B-091)."""
-        self.since, self.block_time, self.preemptions = now, 0.0, 0
-        self.prompt_tokens = self.cached_tokens = 0
-        self.figures.reset(now)
+    # --- the end ----------------------------------------------------------------------------------------
 
     def close(self, now: float) -> None:
         """The run is over: write down what the engine on the clock would show."""

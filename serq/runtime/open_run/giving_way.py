@@ -8,23 +8,16 @@ from typing import Final, NamedTuple
 
 from serq.runtime.clock import Clock
 from serq.runtime.open_run.cached_blocks import CachedBlocks
-from serq.runtime.open_run.counts import DecodeCounts
-from serq.runtime.open_run.figures import StageFigures
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
+from serq.runtime.open_run.notes import Notes, Step
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.open_run.waiting import OrderedWaiting
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.step_totals import StepTotals
 from serq.runtime.vllm.request_queue import RequestQueue
-from serq.runtime.vllm.scheduler_base import Outcome
 
 _MOST_PREEMPTIONS: Final = 99
 """A request that gives way more often may do so for ever; engines on the clock can tell."""
-
-Step = tuple[float, float, float, int, int, int, int, int, int, int, list[OpenRequest]]
-"""A step in flight: its end, when it was formed, its start; tokens, requests, and tokens of prompts; running,
-waiting and free blocks when it was formed; how many gave way to it; and whose prompts it completes."""
-
 
 class StepPrice(NamedTuple):
     """What a step costs, and whether steps of equally many decodes may cost different amounts."""
@@ -34,7 +27,7 @@ class StepPrice(NamedTuple):
     reads_clock: bool
 
 
-class GivingWay(DecodeCounts):
+class GivingWay(Notes):
     """What an engine holds, and preemption."""
 
     def __init__(
@@ -48,13 +41,10 @@ class GivingWay(DecodeCounts):
     ) -> None:
         """``order``: in which requests wait, where it is not that of arrival."""
         config = stage.resolved.config
-        super().__init__(config.cache_block_size)
-        self.stage = stage
-        """Whose figures and log are kept."""
+        super().__init__(stage)
         self.number = number
         """Its place among the engines of the run."""
         self.clock = clock
-        self.log, self.table, self.queue = stage.log, stage.log.steps, stage.log.queue
         self.hasher = stage.hasher
         self.max_model_len = config.max_model_len
         self.price = price
@@ -65,7 +55,6 @@ class GivingWay(DecodeCounts):
         self.chunks = config.enable_chunked_prefill
         self.whole_must_fit = config.scheduler_reserve_full_isl
         self.watermark = config.watermark_blocks
-        self.usable = self.free = config.num_gpu_blocks - 1
         self.depth = config.max_concurrent_batches
         self.inbox: deque[OpenRequest] = deque()
         """Sent, and not taken in."""
@@ -79,26 +68,11 @@ class GivingWay(DecodeCounts):
         self.partial: list[OpenRequest] = []
         """Those of them whose prompts are not complete, in order."""
         self.flight: deque[Step] = deque()
-        self.processed = 0
-        """Steps that have ended: the number of the next to end."""
-        self.rows: list[Step] = []
-        """Steps that have ended and are not in the table."""
-        self.stays: list[tuple[int, str, float, float, Outcome, int, int]] = []
-        """Stays that are over and not in the table: row of the request, lane, from, to, how it ended, step,
-        preemptions before.
-        """
         self.stale: list[OpenRequest] = []
         """Who gave way with a share in flight."""
-        self.figures = StageFigures()
-        self.prompt_tokens = self.cached_tokens = self.preemptions = 0
-        """Since warm-up: prompt tokens of first admissions, those of them that were cached, who gave way."""
         self.is_steady = False
         """Whether the next step is like the latest, if nobody comes or ends."""
-        self.device_free_at = self.since = self.block_time = self.last_end = 0.0
-        self.done: list[tuple[float, float, int, OpenRequest]] = []
-        """Who has ended, and whose session does not know: when, since when that was awaited, the rank of the
-        stage (the last two order what happens at one instant).
-        """
+        self.device_free_at = 0.0
         self._admissions = self._last_joined = 0
 
     # --- blocks that lack -------------------------------------------------------------------------------
