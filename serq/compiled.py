@@ -24,6 +24,11 @@ MODULES: Final = (
     "serq.runtime.open_run.stage",
     "serq.runtime.open_run.waiting",
     "serq.runtime.serving.step_totals",
+    "serq.runtime.straight.engine",
+    "serq.runtime.straight.entrance",
+    "serq.runtime.straight.iterations",
+    "serq.runtime.straight.resident",
+    "serq.runtime.straight.run",
     "serq.runtime.vllm.extents.chains",
     "serq.runtime.vllm.extents.pool",
 )

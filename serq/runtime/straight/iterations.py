@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _ROUNDING = 2.0**-52
 """A sum is off by less than this part of it, for each addition."""
 
+_AT_ONCE = 100_000
+"""So many iterations pass before Ctrl-C is looked for."""
+
 
 class Iterations:
     """While the engine is ``busy`` an iteration is under way, which ends at ``end``.
@@ -139,10 +142,15 @@ class Iterations:
 
     def pass_quietly(self, bound: float) -> int:
         """Let iterations end, and others like them begin, before ``bound``; returns how many did."""
-        if not (self.quiet and self.end < bound):
-            return 0
-        if self.keeps:
+        if self.keeps and self.quiet and self.end < bound:
             self._kept = self._keep()
+        passed = 0
+        while self.quiet and self.end < bound:
+            passed += self._pass_some(bound)
+            self.clock.next_time()  # Ctrl-C comes through where Python runs, which compiled loops do not
+        return passed
+
+    def _pass_some(self, bound: float) -> int:
         members, memory, figures = self.members, self.entrance.memory, self.entrance.memory.figures
         counts, later = members.growth.counts, members.growth.later
         period, block = members.period, members.block
@@ -151,8 +159,9 @@ class Iterations:
         )  # fmt: skip
         end, began, quiet, cost, fixed = self.end, self.began, self.quiet, self._step_cost, self.fixed_cost
         grown = first = members.grown
+        last = first + _AT_ONCE
         caches = self.entrance.caches
-        while quiet and end < bound:
+        while quiet and end < bound and grown < last:
             growing = members.growth.at(grown) if later else counts.get(grown % period, 0)
             more = growing * block
             following = end + cost if fixed else self._next_end(end, units + more)
