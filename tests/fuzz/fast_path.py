@@ -84,7 +84,7 @@ def columns(records: Records) -> dict[str, Any]:
     found: dict[str, Any] = {
         name: repr(getattr(records, name))
         for name in ("end", "events", "arrivals", "ended", "turns", "mean_live", "series", "stages", "pools",
-                     "warnings", "requests", "gauges", "stopped")
+                     "warnings", "requests", "gauges", "prices", "stopped")
     }  # fmt: skip
     for number, row in enumerate(records.engines):
         for name in (

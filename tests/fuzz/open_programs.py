@@ -23,7 +23,15 @@ class OpenProgram(EngineProgram):
 
     def text(self) -> str:
         """The program."""
-        return "\n".join((self.engine(), self.workload(), self.session(), self.run())) + "\n"
+        return "\n".join((self.executor(), self.engine(), self.workload(), self.session(), self.run())) + "\n"
+
+    def executor(self) -> str:
+        """An executor, for some programs."""
+        self.priced = self.chance(0.12)
+        kind = self.pick(
+            'roofline { model "Qwen3-8B"; device "910B3"; }', 'table { fia ascend950; model "Qwen3.5-27B"; }'
+        )
+        return f"executor chip : {kind}" if self.priced else ""
 
     def engine(self) -> str:
         return super().engine().replace("stage engine[2]", f"stage engine[{self.count}]")
@@ -32,6 +40,9 @@ class OpenProgram(EngineProgram):
         return super().waiting() if self.chance(0.5) else ""
 
     def cost(self) -> str:
+        if self.priced:
+            self.quick = True
+            return "via chip"
         while True:
             cost = super().cost()
             other = "room" in cost or ("engine[" in cost and self.count < 2)
@@ -40,10 +51,10 @@ class OpenProgram(EngineProgram):
 
     def workload(self) -> str:
         text = super().workload()
-        if self.closed:
+        if self.closed or self.priced:
             self.closed, self.open = False, True
-            init = text[text.index("init") :]
-            text = f"workload {{ arrive poisson({self.rng.choice((0.02, 0.1, 0.5))}); {init}"
+            rate = self.rng.choice((5, 20, 80) if self.priced else (0.02, 0.1, 0.5))
+            text = f"workload {{ arrive poisson({rate}); {text[text.index('init') :]}"
         return text
 
     def session(self) -> str:

@@ -11,7 +11,6 @@ from serq.runtime.clock import Clock
 from serq.runtime.open_run.cached_blocks import CachedBlocks
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.giving_way import StepPrice
-from serq.runtime.serving.decode_plans import ExpressionCost
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.planned_engine import ExpressionPrice
 from serq.runtime.vllm.extents.manager import ExtentKVCacheManager
@@ -44,11 +43,9 @@ def _keeps_order(waiting: Waiting) -> bool:
 def _open_engine(engine: VllmEngine, number: int, clock: Clock) -> OpenEngine | None:
     parts, config = engine.parts, engine.resolved.config
     manager = parts.scheduler.kv_cache_manager
-    price, decode_cost = parts.price, parts.decode_cost
     if (
         parts.walks is not None
-        or not isinstance(price, ExpressionPrice)
-        or not isinstance(decode_cost, ExpressionCost)
+        or parts.decode_cost is None
         or not isinstance(manager, ExtentKVCacheManager)
         or config.token_budget < config.max_num_seqs
     ):
@@ -56,7 +53,11 @@ def _open_engine(engine: VllmEngine, number: int, clock: Clock) -> OpenEngine | 
     cached = None
     if config.enable_prefix_caching:
         cached = CachedBlocks(manager.block_pool, manager.block_size)
-    step_price = StepPrice(price.cost, decode_cost.changes, "now" in price.reads)
+    price = parts.price
+    if isinstance(price, ExpressionPrice):
+        step_price = StepPrice(price.cost, parts.decode_cost.changes, "now" in price.reads)
+    else:
+        step_price = StepPrice(None, changes=True, reads_clock=False, executor=price)
     waiting = parts.scheduler.waiting
     order = None if isinstance(waiting, FCFSRequestQueue) else waiting
     return OpenEngine(engine, number, clock, step_price, cached, order)

@@ -31,6 +31,8 @@ class DecodeCounts:
         """How many of them need a block in step number i, at the remainder of -i."""
         self.ending: dict[int, list[OpenRequest]] = {}
         """Who gets the last token with which step."""
+        self.compositions = 0
+        """How often the counted have changed."""
         self.next_end = NEVER
         """The first of these steps."""
         self.overrun: dict[int, list[OpenRequest]] = {}
@@ -46,6 +48,7 @@ class DecodeCounts:
         offset = request.num_tokens - number - 1
         request.joined, request.last, request.offset = number, last, offset
         if leaves > number:
+            self.compositions += 1
             self.count += 1
             self.base += offset
             self.held += request.held
@@ -71,6 +74,7 @@ class DecodeCounts:
 
     def _uncount(self, request: OpenRequest, held: int) -> None:
         offset = request.offset
+        self.compositions += 1
         self.count -= 1
         self.base -= offset
         self.held -= held

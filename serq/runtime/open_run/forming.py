@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf
+
+from serq.kernels.executor import DecodeTotals
+from serq.kernels.step_batch import BatchRow, StepBatch
 from serq.runtime.clock import Clock
 from serq.runtime.open_run.cached_blocks import CachedBlocks
 from serq.runtime.open_run.giving_way import GivingWay, StepPrice
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
+from serq.runtime.pricing import MeteredExecutor
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.step_totals import StepTotals
 from serq.runtime.vllm.request_queue import RequestQueue
@@ -32,6 +37,11 @@ class Forming(GivingWay):
         self._totals = StepTotals(0, 0, 0)
         self._prices: dict[tuple[int, int], float] = {}
         """Of steps of decodes alone, by (decodes, running), where their cost reads no more."""
+        self._written: list[BatchRow] = []
+        """The shares of prompts in the step that is formed, where an executor prices it."""
+        self._least = self._most = 0
+        self._extremes_of = -1
+        """The smallest and the largest offset of those counted, of which composition."""
 
     def take_in(self, now: float) -> None:
         """Those who were sent wait from now on."""
@@ -57,8 +67,10 @@ class Forming(GivingWay):
             self.is_steady = False
             self.flight.append((start, now, start, 0, 0, 0, 0, 0, 0, victims, told))
             return
-        walked = told or self.partial or self._prefilled
-        end = start + (self._step_price(tokens, now) if walked else self.decode_price(number, self.held, now))
+        if told or self.partial or self._prefilled:
+            end = start + self._step_price(number, tokens, now)
+        else:
+            end = start + self.decode_price(number, self.held, now)
         if not end > start:
             raise LeaveOpenRun(ClockReason.NO_TIME)
         self.device_free_at = end
@@ -96,6 +108,7 @@ class Forming(GivingWay):
                 self.cached.take(need)
         self._blocked = False
         self._prefilled, decodes = 0, self.count
+        self._written = []
         self._shares = decodes
         budget = self.budget - decodes
         if self.partial or self.waiting:
@@ -113,7 +126,11 @@ class Forming(GivingWay):
         """Note a share of a prompt for the price of the step."""
         computed, totals = request.computed, self._totals
         self._shares += 1
-        if computed and request.num_tokens - computed == 1:
+        decodes = computed > 0 and request.num_tokens - computed == 1
+        if self.price.executor is not None:
+            name, prompt = _name(request), request.num_prompt_tokens
+            self._written.append(BatchRow(name, tokens, computed, prompt, 0, decodes))
+        if decodes:
             totals.decoders += 1.0
             totals.context_decode += computed
             totals.kv_decode += held * self.size
@@ -211,18 +228,29 @@ class Forming(GivingWay):
 
     # --- prices -----------------------------------------------------------------------------------------
 
-    def _step_price(self, tokens: int, now: float) -> float:
-        """What the step that is formed costs, which computes prompts."""
+    def _step_price(self, number: int, tokens: int, now: float) -> float:
+        """What step ``number`` costs, which computes prompts."""
+        executor = self.price.executor
+        if executor is not None:
+            rows = [
+                BatchRow(_name(request), 1, request.offset + number, request.num_prompt_tokens, 0, True)
+                for request in self._decoding(number)
+            ]
+            return self._checked(executor.seconds(StepBatch.of((*rows, *self._written))))
         totals = self._totals
         totals.residents = float(len(self.running))
         totals.scheduled = float(self._shares)
         totals.tokens = float(tokens)
         totals.prefilled = float(self._prefilled)
-        return self._priced(now)
+        return self._cost(now)
 
     def decode_price(self, number: int, held: int, now: float) -> float:
         """What step ``number`` costs, formed at ``now``, which only decodes, in ``held`` blocks."""
         count, residents = self.count, len(self.running)
+        context = self.base + count * number
+        executor = self.price.executor
+        if executor is not None:
+            return self._executor_price(executor, number, context)
         if not self.cost_changes:
             price = self._prices.get((count, residents))
             if price is not None:
@@ -231,26 +259,54 @@ class Forming(GivingWay):
         totals.residents = float(residents)
         totals.scheduled = totals.tokens = totals.decoders = float(count)
         totals.prefilled = totals.context_prefill = totals.attention = totals.kv_prefill = 0.0
-        totals.context_decode = float(self.base + count * number)
+        totals.context_decode = float(context)
         totals.kv_decode = float(held * self.size)
-        price = self._priced(now)
+        price = self._cost(now)
         if not self.cost_changes:
             self._prices[count, residents] = price
         return price
+
+    def _executor_price(self, executor: MeteredExecutor, number: int, context: int) -> float:
+        """What the executor charges for a step of decodes alone."""
+        if self._extremes_of != self.compositions:
+            offsets = [request.offset for request in self._decoding(number)]
+            self._least, self._most = min(offsets), max(offsets)
+            self._extremes_of = self.compositions
+        totals = DecodeTotals(self.count, context, self._least + number, self._most + number)
+        price = executor.executor.price_decodes(totals)
+        if price is None:
+            raise LeaveOpenRun(ClockReason.ENGINE)
+        executor.ledger.add(price)
+        return self._checked(price.seconds)
+
+    def _decoding(self, number: int) -> list[OpenRequest]:
+        """Those with a share of step ``number`` that is counted, in the order of admission."""
+        return [r for r in self.running if r.joined >= 0 and r.leaves >= number]
 
     @property
     def cost_changes(self) -> bool:
         """Whether steps of equally many decodes may cost different amounts."""
         return self.price.changes
 
-    def _priced(self, now: float) -> float:
-        if self.price.reads_clock:
-            clock = self.clock
-            before, clock.now = clock.now, now
-            price = self.price.cost(self._totals)
-            clock.now = before
-        else:
-            price = self.price.cost(self._totals)
-        if not price > 0.0:
+    def _cost(self, now: float) -> float:
+        """The value of the cost expression over the totals, at ``now``."""
+        cost = self.price.cost
+        assert cost is not None
+        if not self.price.reads_clock:
+            return self._checked(cost(self._totals))
+        clock = self.clock
+        before, clock.now = clock.now, now
+        price = cost(self._totals)
+        clock.now = before
+        return self._checked(price)
+
+    @staticmethod
+    def _checked(price: float) -> float:
+        if not 0.0 < price < inf:
             raise LeaveOpenRun(ClockReason.NO_TIME)
         return price
+
+
+def _name(request: OpenRequest) -> str:
+    """The id of ``request`` in the rows of a step."""
+    return f"{request.row:07d}"

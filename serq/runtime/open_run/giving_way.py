@@ -12,6 +12,7 @@ from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.notes import Notes, Step
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.open_run.waiting import OrderedWaiting
+from serq.runtime.pricing import MeteredExecutor
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.step_totals import StepTotals
 from serq.runtime.vllm.request_queue import RequestQueue
@@ -20,11 +21,15 @@ _MOST_PREEMPTIONS: Final = 99
 """A request that gives way more often may do so for ever; engines on the clock can tell."""
 
 class StepPrice(NamedTuple):
-    """What a step costs, and whether steps of equally many decodes may cost different amounts."""
+    """What a step costs: an expression over its totals, or what the ``executor`` charges.
 
-    cost: Callable[[StepTotals], float]
+    ``changes``: whether steps of equally many decodes may cost different amounts.
+    """
+
+    cost: Callable[[StepTotals], float] | None
     changes: bool
     reads_clock: bool
+    executor: MeteredExecutor | None = None
 
 
 class GivingWay(Notes):

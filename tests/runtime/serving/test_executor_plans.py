@@ -39,9 +39,13 @@ def recorded(records: Records) -> dict[str, Any]:
 
 @pytest.mark.parametrize("executor", [ROOFLINE, MEASURED_ATTENTION])
 @pytest.mark.parametrize("options", ["", "async_scheduling false;", "enable_prefix_caching false;"])
-def test_planned_steps_are_charged_and_noted_as_walked_ones(executor: str, options: str) -> None:
+@pytest.mark.parametrize("mode", ["auto", "planned"])
+def test_planned_steps_are_charged_and_noted_as_walked_ones(
+    executor: str, options: str, mode: api.EngineMode
+) -> None:
     found = program(executor, options)
-    walk, fast = (simulate(found.ir, engine=mode) for mode in ("reference", "auto"))
+    walk, fast = (simulate(found.ir, engine=engine) for engine in ("reference", mode))
+    assert (fast.clock_reason is None) == (mode == "auto")
     assert recorded(walk) == recorded(fast)
     assert fast.engines[0].planned_steps > fast.engines[0].steps / 3
     assert walk.engines[0].planned_steps == 0
