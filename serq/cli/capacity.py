@@ -84,6 +84,7 @@ def _plain(result: Capacity) -> dict[str, Any]:
         "over": result.plan.over,
         "load": load,
         "ci95": half_width,
+        "exact": result.exact,
         "reachable": result.reachable,
         "bounded": result.bounded,
         **_money(result),

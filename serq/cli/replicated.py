@@ -39,5 +39,5 @@ def run_replicated(
     if result.failed:
         first = result.failed[0]
         raise RunError(
-            f"{len(result.failed)} of {replications} runs failed; seed {first.seed}: {first.failure}"
+            f"{len(result.failed)} of {len(result.runs)} runs failed; seed {first.seed}: {first.failure}"
         )

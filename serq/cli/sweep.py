@@ -79,9 +79,12 @@ def sweep(
 
 def _show(result: SweepResult, out: Path, axes: list[str], shown: tuple[str, ...]) -> None:
     """Print the points as a table, the failures, and where everything lies."""
+    from serq.studies.exactness import EXACT
     from serq.studies.shown import figure_columns, points_text
 
     click.echo(points_text(result.points, axes, figure_columns(result.points, shown)))
+    if result.exact:
+        click.echo(f"\n{EXACT}")
     click.echo(f"\n{len(result.points)} points, {len(result.runs)} runs: {out}/points.csv, {out}/runs.csv")
     failures = result.failures
     if not failures:

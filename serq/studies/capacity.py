@@ -15,6 +15,7 @@ from serq.ir.nodes import with_settings
 from serq.results.objectives import ObjectiveRow
 from serq.results.waiting_reasons import EngineWaiting, engine_waiting
 from serq.studies.backend import Backend
+from serq.studies.exactness import draws_nothing
 from serq.studies.measures import Name, request_measures
 from serq.studies.replications import Interval, interval
 from serq.studies.search import Bounds, largest
@@ -104,6 +105,8 @@ class Capacity:
 
     plan: CapacityPlan
     searches: Sequence[Search]
+    exact: bool = False
+    """Whether nothing is drawn: one seed was searched, and its answer is that of every seed."""
 
     def __repr__(self) -> str:
         from serq.studies.capacity_text import capacity_text
@@ -146,14 +149,19 @@ class Capacity:
 
 
 def capacity(plan: CapacityPlan, *, backend: Backend | None = None) -> Capacity:
-    """Search every seed. Raises UsageError, CompileError, and RunError of a run that fails."""
+    """Search every seed, or one where nothing is drawn.
+
+    Raises UsageError, CompileError, and RunError of a run that fails.
+    """
     plan.check()
     backend = backend or Backend()
     backend.check()
-    seed = plan.compile(plan.start).ir.run.seed
-    tasks = [(plan, seed + replication) for replication in range(plan.replications)]
+    program = plan.compile(plan.start)
+    exact = draws_nothing(program)
+    seeds = range(program.ir.run.seed, program.ir.run.seed + (1 if exact else plan.replications))
+    tasks = [(plan, seed) for seed in seeds]
     searches = sorted(backend.perform(_search, tasks), key=lambda search: search.seed)
-    return Capacity(plan, searches)
+    return Capacity(plan, searches, exact)
 
 
 def nothing_to_vary(file: Path, sets: Mapping[str, str], settings: Mapping[str, Any]) -> UsageError:

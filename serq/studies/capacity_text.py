@@ -30,7 +30,9 @@ def _answer(result: Capacity) -> str:
     assert load is not None
     found = f"highest `{over}` that keeps every objective: {figure(load)}"
     seeds = len(result.searches)
-    if half_width is None:
+    if result.exact:
+        words = f"{found} (exact: nothing is drawn, so every seed gives the same and one was run)"
+    elif half_width is None:
         words = f"{found} (1 seed)"
     elif len({search.bounds.holds for search in result.searches}) == 1:
         words = f"{found} (the same with each of {seeds} seeds)"

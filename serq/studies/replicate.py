@@ -17,6 +17,7 @@ from serq.results.groups import By
 from serq.results.tables import Table, figure
 from serq.results.text import aligned
 from serq.studies.backend import Backend
+from serq.studies.exactness import EXACT, draws_nothing
 from serq.studies.figures import Figure, Path, figure_paths
 from serq.studies.replications import Interval, interval
 
@@ -37,6 +38,8 @@ class Replications:
 
     program: api.Program
     runs: Sequence[Replication]
+    exact: bool = False
+    """Whether nothing is drawn: the one run is that of every seed."""
 
     @property
     def ended(self) -> list[Replication]:
@@ -71,7 +74,8 @@ def replicate(
 ) -> Replications:
     """Run ``program`` with ``replications`` seeds from its own on, ``engine`` as in :func:`serq.run`.
 
-    The figures of requests are also taken ``by`` their class, engine, ….
+    The figures of requests are also taken ``by`` their class, engine, …. A program that draws nothing runs
+    once: every seed gives the same.
 
     A run that fails is kept with its reason. Raises UsageError for a backend that cannot be had, or fewer
     than two replications.
@@ -81,8 +85,10 @@ def replicate(
     backend = backend or Backend()
     backend.check()
     first = program.ir.run.seed
-    tasks = [(program, first + number, engine, tuple(by)) for number in range(replications)]
-    return Replications(program, sorted(backend.perform(_run, tasks), key=lambda run: run.seed))
+    exact = draws_nothing(program)
+    seeds = range(first, first + (1 if exact else replications))
+    tasks = [(program, seed, engine, tuple(by)) for seed in seeds]
+    return Replications(program, sorted(backend.perform(_run, tasks), key=lambda run: run.seed), exact)
 
 
 def _run(task: tuple[api.Program, int, api.EngineMode, tuple[By, ...]]) -> Replication:
@@ -123,15 +129,8 @@ def replications_text(result: Replications) -> str:
 
 
 def _lines(result: Replications) -> Iterator[str]:
-    run, ended = result.program.ir.run, result.ended
-    seeds = f"seeds {result.runs[0].seed} to {result.runs[-1].seed}"
-    failed = f", {len(result.failed)} failed" if result.failed else ""
-    horizon = "-" if run.horizon is None else figure(run.horizon)
-    warmup = f", warm-up {figure(run.warmup)} s" if run.warmup else ""
-    yield (
-        f"{len(ended)} runs to {horizon} s{warmup}, {seeds}{failed}: "
-        "mean over the runs, half-width of its 95 % interval (Student), smallest and largest"
-    )
+    ended = result.ended
+    yield _heading(result)
     if not ended:
         return
     paths = [path for path in result.paths() if path[-1] not in _WITHIN_A_RUN]
@@ -142,14 +141,31 @@ def _lines(result: Replications) -> Iterator[str]:
     for heading, mine in tables:
         rows = tuple(_row(result, path) for path in mine if _known(result.values(path)))
         if rows:
+            columns = ("value",) if result.exact else ("mean", "± 95 %", "smallest", "largest", "runs")
             yield ""
-            yield from aligned(Table((heading, "mean", "± 95 %", "smallest", "largest", "runs"), rows))
+            yield from aligned(Table((heading, *columns), rows))
+
+
+def _heading(result: Replications) -> str:
+    run = result.program.ir.run
+    horizon = "-" if run.horizon is None else figure(run.horizon)
+    warmup = f", warm-up {figure(run.warmup)} s" if run.warmup else ""
+    failed = f", {len(result.failed)} failed" if result.failed else ""
+    if result.exact:
+        return f"1 run to {horizon} s{warmup}, seed {result.runs[0].seed}{failed}: {EXACT}"
+    return (
+        f"{len(result.ended)} runs to {horizon} s{warmup}, "
+        f"seeds {result.runs[0].seed} to {result.runs[-1].seed}{failed}: "
+        "mean over the runs, half-width of its 95 % interval (Student), smallest and largest"
+    )
 
 
 def _row(result: Replications, path: Path) -> tuple[str, ...]:
     known = _known(result.values(path))
-    mean, half_width = interval(known)
     name = " ".join(path[1:] or path)
+    if result.exact:
+        return name, figure(known[0])
+    mean, half_width = interval(known)
     numbers = (mean, half_width, min(known), max(known))
     return (name, *("-" if n is None else figure(float(n)) for n in numbers), str(len(known)))
 
@@ -162,6 +178,7 @@ def replications_data(result: Replications) -> dict[str, Any]:
     """The same as plain data: every figure by its path, with the values of the runs that ended."""
     return {
         "replications": len(result.runs),
+        "exact": result.exact,
         "seeds": [run.seed for run in result.ended],
         "failures": {str(run.seed): run.failure for run in result.failed},
         "figures": {".".join(path): _figure(result.values(path)) for path in result.paths()},

@@ -14,6 +14,7 @@ from serq.results.whole_files import write_whole
 from serq.studies.axes import Axis, Between
 from serq.studies.backend import Backend
 from serq.studies.design import Point, grid, latin_hypercube
+from serq.studies.exactness import draws_nothing
 from serq.studies.folder import StudyFolder
 from serq.studies.sweep_result import SweepResult
 from serq.studies.tables import as_csv, point_table, run_table
@@ -29,6 +30,7 @@ Watch = Callable[[int, int, int], None]
 class SweepPlan:
     """What a sweep runs: ``file`` at every point of the design, ``replications`` seeds from ``seed`` on.
 
+    A point whose program draws nothing runs with the first of them only: the others would give the same.
     Every point sees the same seeds, and the workload's draws do not depend on the deployment, so points
     differ by their settings and not by luck (common random numbers). ``random_points`` None: the full grid.
     ``settings`` are the run-block arguments of :func:`serq.compile`, ``trace`` included.
@@ -80,7 +82,9 @@ def sweep(
     _Sweep(plan, points, first.ir.run.seed, folder).run(backend, watch)
     runs = folder.runs()
     names = tuple(axis.name for axis in plan.axes)
-    result = SweepResult(run_table(runs), point_table(runs), names)
+    table = point_table(runs)
+    exact = plan.replications > 1 and draws_nothing(first) and all(point["runs"] <= 1 for point in table)
+    result = SweepResult(run_table(runs), table, names, exact)
     write_whole(folder.path / "runs.csv", as_csv(result.runs))
     write_whole(folder.path / "points.csv", as_csv(result.points))
     write_whole(folder.path / "failures.csv", as_csv(result.failures))
@@ -95,6 +99,8 @@ class _Sweep:
         self._points = points
         self._seed = seed
         self._folder = folder
+        self._left_out = 0
+        """Runs that a point that draws nothing needs no more."""
 
     def run(self, backend: Backend, watch: Watch | None) -> None:
         """Make them, keep each, and tell how far it is."""
@@ -110,7 +116,7 @@ class _Sweep:
             finished += 1
             failed += outcome.failure is not None
             if watch is not None:
-                watch(finished, total, failed)
+                watch(finished, total - self._left_out, failed)
 
     def _tasks(self, done: set[int]) -> Iterator[Task]:
         replications = self._plan.replications
@@ -120,6 +126,10 @@ class _Sweep:
             if not missing:
                 continue
             program, failure = self._compiled(point)
+            if program is not None and draws_nothing(program):
+                needed = missing[:1] if len(missing) == replications else []
+                self._left_out += len(missing) - len(needed)
+                missing = needed
             for replication in missing:
                 index, seed = first + replication, self._seed + replication
                 yield Task(index, point.index, replication, seed, program, failure)

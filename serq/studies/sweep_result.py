@@ -28,6 +28,8 @@ class SweepResult:
     points: list[dict[str, Any]]
     settings: tuple[str, ...]
     """The names of the axes."""
+    exact: bool = False
+    """Whether one of several seeds was run at a point: the program draws nothing, and values are exact."""
 
     @property
     def failures(self) -> list[dict[str, Any]]:

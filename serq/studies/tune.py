@@ -17,6 +17,7 @@ from serq.ir.engine_options import ENGINE_OPTIONS
 from serq.ir.nearest import closest
 from serq.ir.validate import validate
 from serq.studies.backend import Backend
+from serq.studies.exactness import draws_nothing
 from serq.studies.replications import Interval, interval
 
 Value = int | float | bool
@@ -34,9 +35,9 @@ MOST_CONFIGURATIONS: Final = 1000
 class TunePlan:
     """A program with objectives, and the values to try for options of its `vllm` stages.
 
-    Every combination is run with ``replications`` seeds, the same ones for all. ``stage`` names the stage
-    whose options are tuned (None: all of them). A configuration with fewer changes from vLLM's defaults is
-    preferred while it is certain to lose no more than ``within`` of the best goodput.
+    Every combination is run with ``replications`` seeds, the same ones for all (one where nothing is drawn).
+    ``stage`` names the stage whose options are tuned (None: all of them). A configuration with fewer changes
+    from vLLM's defaults is preferred while it is certain to lose no more than ``within`` of the best goodput.
     """
 
     file: Path
@@ -94,6 +95,8 @@ class Tuned:
     chosen: Trial | None
     engine: nodes.Vllm
     """The stage with the options of ``chosen``, or of ``best``."""
+    exact: bool = False
+    """Whether nothing is drawn: each configuration ran with one seed, and its goodput is exact."""
 
     def loss(self, trial: Trial) -> Interval:
         """What a trial loses of the best goodput, as a share, paired by seed."""
@@ -110,6 +113,9 @@ def tune(plan: TunePlan, *, backend: Backend | None = None) -> Tuned:
     program = _compiled(plan)
     stages = _stages(program.ir, plan.stage)
     configurations = list(_configurations(plan))
+    exact = draws_nothing(program)
+    if exact:
+        plan = replace(plan, replications=1)
     tasks = [(plan, program, stages, configuration) for configuration in configurations]
     found = {str(trial.configuration): trial for trial in backend.perform(_try, tasks)}
     trials = [found[str(configuration)] for configuration in configurations]
@@ -121,7 +127,7 @@ def tune(plan: TunePlan, *, backend: Backend | None = None) -> Tuned:
     chosen = _simplest(meeting, best, plan.within) if meeting else None
     shown = (chosen or best).configuration
     engine = next(s.kind for s in program.ir.stages if s.name in stages and isinstance(s.kind, nodes.Vllm))
-    return Tuned(plan, trials, best, chosen, msgspec.structs.replace(engine, **shown.options))
+    return Tuned(plan, trials, best, chosen, msgspec.structs.replace(engine, **shown.options), exact)
 
 
 def _simplest(trials: Sequence[Trial], best: Trial, within: float) -> Trial:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from serq.ir.vllm_serve import serve_command
 from serq.results.tables import Table, figure
 from serq.results.text import aligned
+from serq.studies.exactness import EXACT
 from serq.studies.tune import Trial, Tuned
 
 SHOWN = 10
@@ -14,7 +15,8 @@ SHOWN = 10
 
 def tune_text(result: Tuned) -> str:
     """The answer, the command line, and the configurations by goodput."""
-    return "\n".join([*_answer(result), "", *_trials(result), *_failures(result)])
+    exact = ["", EXACT] if result.exact else []
+    return "\n".join([*_answer(result), "", *_trials(result), *exact, *_failures(result)])
 
 
 def _answer(result: Tuned) -> Iterator[str]:

@@ -85,6 +85,25 @@ def test_a_seed_that_fails_fails_the_command_and_the_others_count(program):
     assert data["figures"]["observes.done.count"]["values"] == [1] * (6 - len(bad))
 
 
+def test_a_program_that_draws_nothing_runs_once_and_is_exact(program):
+    program.write_text(PROGRAM.replace("~exp(1)", "0.25"))
+    result = replicate(serq.compile(program), 7, backend=Backend(1))
+    data = replications_data(result)
+    assert (data["replications"], data["seeds"], data["exact"]) == (1, [5], True)
+    assert data["figures"]["observes.twice.mean"] == {"mean": 0.5, "ci95": None, "values": [0.5]}
+    lines = replications_text(result).splitlines()
+    assert lines[0].startswith("1 run to 100 s, seed 5: nothing is drawn")
+    assert ["done", "mean", "0.25"] in [line.split() for line in lines]
+    drawn = replications_data(replicate(serq.compile(source=PROGRAM), 2, backend=Backend(1)))
+    assert (drawn["replications"], drawn["exact"]) == (2, False)
+
+
+def test_the_one_run_that_fails_is_one(program):
+    program.write_text(PROGRAM.replace("~exp(1)", "0 - 1"))
+    done = run(program, "--reps", 3, "--jobs", 1)
+    assert done.exit_code == 1 and "1 of 1 runs failed; seed 5" in done.stderr
+
+
 def test_a_warning_of_all_runs_is_said_once(program):
     program.write_text(PROGRAM + "stage unused : fifo;\n")
     warned = run(program, "--reps", 2, "--jobs", 1)

@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from serq.cli import main
 from serq.errors import CompileError, UsageError
 from serq.studies.axes import parse_axis
 from serq.studies.backend import Backend
@@ -155,6 +157,50 @@ def test_processes_and_a_dask_cluster_give_the_same_bytes(program, tmp_path):
         sweep(wanted, tmp_path / "dask", backend=Backend(dask=cluster.scheduler_address))
     assert digest(tmp_path / "two") == digest(tmp_path / "one")
     assert digest(tmp_path / "dask") == digest(tmp_path / "one")
+
+
+def test_a_point_that_draws_nothing_runs_once(program, tmp_path):
+    told = []
+    result = sweep(
+        plan(program, "work=1,2", replications=5),
+        tmp_path / "out",
+        backend=Backend(1),
+        watch=lambda *now: told.append(now),
+    )
+    # three customers end at w, 2w and 3w whatever the seed: their mean is 2w
+    assert result.exact and [(run["point"], run["seed"]) for run in result.runs] == [(0, 1), (1, 1)]
+    rows = [(p["runs"], p["observes.done.mean"], p["observes.done.mean.ci95"]) for p in result.points]
+    assert rows == [(1, 2.0, None), (1, 4.0, None)]
+    assert told[-1] == (2, 2, 0)
+    before = digest(tmp_path / "out")
+    (tmp_path / "out" / "runs" / "000005.json").unlink()
+    again = sweep(plan(program, "work=1,2", replications=5), tmp_path / "out", backend=Backend(1))
+    assert again.points == result.points and digest(tmp_path / "out") == before
+
+
+def test_a_point_that_draws_keeps_its_seeds_beside_one_that_does_not(program, tmp_path):
+    program.write_text(
+        PROGRAM.replace("let work", "let chance = 0; let work")
+        .replace(
+            "run s (work);",
+            "request r on e (16, 4);",
+        )
+        .replace(
+            "stage s : fifo;",
+            "stage e : vllm { num_gpu_blocks 99; max_model_len 64; cost 1; async_scheduling false;"
+            " speculative ngram { k 1; accept chance; } }",
+        )
+    )
+    result = sweep(plan(program, "chance=0,0.5,1", replications=3), tmp_path / "out", backend=Backend(1))
+    assert [point["runs"] for point in result.points] == [1, 3, 1]
+
+
+def test_the_command_says_that_one_seed_was_run(program, tmp_path):
+    words = ["sweep", str(program), "--set", "work=1,2", "--jobs", "1", "--out"]
+    done = CliRunner().invoke(main, [*words, str(tmp_path / "a"), "--reps", "3", "--show", "done.mean"])
+    assert done.exit_code == 0 and done.stdout.count("nothing is drawn") == 1 and "±" not in done.stdout
+    single = CliRunner().invoke(main, [*words, str(tmp_path / "b")])
+    assert single.exit_code == 0 and "nothing is drawn" not in single.stdout
 
 
 def test_a_cluster_that_is_not_there(program, tmp_path):

@@ -42,6 +42,8 @@ def test_the_fewest_changes_near_the_best(program):
     assert result.loss(result.trials[0]).mean == pytest.approx(0.5, abs=0.01)
     # 80.04 s are 200 rounds of 8 requests
     assert tune_text(result).startswith("max_num_seqs 128 (vLLM's defaults): goodput 19.99")
+    assert result.exact and [len(trial.goodput) for trial in result.trials] == [1, 1, 1]
+    assert "nothing is drawn" in tune_text(result) and "±" not in tune_text(result)
 
 
 def test_a_change_that_pays_is_made(program):
