@@ -95,7 +95,7 @@ def simulate(
         try:
             reason = asked_for_clock(engine, keep_rows) or run.run_ahead(progress, sink)
             if reason is not None:
-                run = build()
+                run = build() if run.has_begun else run
                 run.clock_reason = reason
                 run.run(progress, sink)
         except RunError as error:
@@ -140,6 +140,8 @@ class Simulation:
     ) -> None:
         self.clock_reason: ClockReason | None = None
         """Why it is on the clock; None: it ran ahead of it."""
+        self.has_begun = False
+        """Whether it ran ahead of the clock, and be it not to the end: then it is spent."""
         self.clock = Clock()
         self.model: Model = model_of(program)
         self._seed = seed
@@ -220,10 +222,11 @@ class Simulation:
             trim(engine.log.queue.preemptions, PREEMPTION_COLUMNS)
 
     def run_ahead(self, progress: Progress | None, sink: RecordSink | None) -> ClockReason | None:
-        """Run ahead of the clock to the end; or, and the simulation is spent, why that is not possible."""
+        """Run ahead of the clock to the end; or why that is not possible, though it may have begun."""
         found = attempt(self, self._limit)
         if isinstance(found, ClockReason):
             return found
+        self.has_begun = True
         try:
             found.run(self.horizon, lambda: self._report(progress, sink))
         except LeaveOpenRun as leaving:
