@@ -125,6 +125,11 @@ def _horizon(value: float | None) -> float:
 class Simulation:
     """A program bound to one run."""
 
+    clock_reason: ClockReason | None = None
+    """Why it is on the clock; None: it ran ahead of it."""
+    has_begun = False
+    """Whether it ran ahead of the clock, and be it not to the end: then it is spent."""
+
     def __init__(
         self,
         program: nodes.Program,
@@ -138,10 +143,6 @@ class Simulation:
         folder: Path = Path(),
         engine: EngineMode = "auto",
     ) -> None:
-        self.clock_reason: ClockReason | None = None
-        """Why it is on the clock; None: it ran ahead of it."""
-        self.has_begun = False
-        """Whether it ran ahead of the clock, and be it not to the end: then it is spent."""
         self.clock = Clock()
         self.model: Model = model_of(program)
         self._seed = seed
