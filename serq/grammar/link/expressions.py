@@ -9,7 +9,7 @@ from typing import Any, Final, cast, get_args
 
 from serq.grammar import ast
 from serq.grammar.link.context import Context, Definition, Family, UnlinkableError
-from serq.grammar.link.help import did_you_mean, which
+from serq.grammar.link.help import did_you_mean, how_to_draw, which
 from serq.grammar.link.scope import (
     BodyBinding,
     HeaderBinding,
@@ -19,13 +19,7 @@ from serq.grammar.link.scope import (
     Scope,
     Supplied,
 )
-from serq.grammar.names import (
-    DISTRIBUTIONS,
-    FUNCTIONS,
-    POOL_FUNCTIONS,
-    REQUEST_METRICS,
-    STAGE_FUNCTIONS,
-)
+from serq.grammar.names import DISTRIBUTIONS, FUNCTIONS, POOL_FUNCTIONS, REQUEST_METRICS, STAGE_FUNCTIONS
 from serq.ir import nodes as ir
 from serq.ir.expressions import ARITIES
 from serq.ir.fold import constant
@@ -239,6 +233,9 @@ class Expressions:
             self._check_arity(name, len(node.arguments), 2, node.place)
             stage = self._stage_argument(name, node.arguments[0], scope)
             return ir.Reusable(stage, self._handle(name, node.arguments[1], scope))
+        if name in DISTRIBUTIONS:
+            help_ = how_to_draw(node, ARITIES[name])
+            raise self._context.fail("E202", f"unknown function `{name}`", node.function.place, help=help_)
         raise self._unknown_function(node.function)
 
     def _read(self, name: str, argument: ast.Argument, scope: Scope) -> ir.Expr:
@@ -284,8 +281,6 @@ class Expressions:
         help_ = did_you_mean(name.text, known)
         if name.text in {*VARIABLES, *SUPPLIED_ATTRIBUTES, *self._context.attributes, *self._context.lets}:
             help_ = f"`{name.text}` is a value and takes no arguments"
-        if name.text in DISTRIBUTIONS:
-            help_ = f"a draw is written `~{name.text}(…)`"
         return self._context.fail("E202", f"unknown function `{name.text}`", name.place, help=help_)
 
     def _check_arity(self, name: str, given: int, wanted: int, place: Place) -> None:

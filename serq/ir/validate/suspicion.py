@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import Final
 
 from serq.ir.fold import constant
 from serq.ir.nodes import (
@@ -12,6 +13,7 @@ from serq.ir.nodes import (
     Binary,
     Block,
     Call,
+    Choose,
     Conditional,
     Draw,
     Expr,
@@ -31,6 +33,8 @@ from serq.ir.walk import children, descendants
 
 _WHOLE_FUNCTIONS = frozenset({"floor", "ceil"})
 _PASSING_FUNCTIONS = frozenset({"min", "max", "abs"})
+_HUGE_EXPONENT: Final = 20.0
+"""From here on `exp` of a constant is more than 4e8: no time, length or weight that anybody means."""
 
 
 class Suspicion:
@@ -41,12 +45,18 @@ class Suspicion:
         self._findings = findings
 
     def check(self) -> None:
-        """Holds without a cache that read one, indices that lose a fraction, holds that never fit."""
+        """Holds without a cache that read one, indices that lose a fraction or leave a family, holds that
+        never fit, and `exp` of a large constant, where a draw is meant.
+        """
         with self._findings.inside("session"):
             self._block(self._index.program.session)
         for node in descendants(self._index.program):
             if isinstance(node, PoolRef | StageRef) and node.index is not None:
                 self._index_of(node, node.index)
+            elif isinstance(node, Choose):
+                self._candidates(node)
+            elif isinstance(node, Call) and node.function == "exp":
+                self._exponential(node)
 
     # --- holds without `cache` (R-A-082) ---
 
@@ -91,6 +101,30 @@ class Suspicion:
             message = f"the index `{expression(index)}` of `{ref.name}` may have a fraction, which is cut off"
             self._findings.warning("W603", message, index, help="write `floor(…)` where that is meant")
 
+    def _candidates(self, node: Choose) -> None:
+        """A key that is taken of every candidate, and candidates beyond the family (R-A-031, R-A-097)."""
+        count = constant(node.count)
+        if count is None or not math.isfinite(count):
+            return
+        for ref in (ref for key in node.keys for ref in _surely_read(key)):
+            target = (self._index.pools if isinstance(ref, PoolRef) else self._index.stages).get(ref.name)
+            if ref.index == Attribute(node.attribute) and target is not None and count > target.count:
+                members = f"{target.count} member{'s' if target.count > 1 else ''}"
+                message = f"`{node.attribute}` goes to {number(count - 1)}, and `{ref.name}` has {members}"
+                help_ = f"write `choose {node.attribute} in {target.count}`: indices begin at 0"
+                self._findings.warning("W607", f"{message}: the run stops here", ref.index, help=help_)
+                return
+
+    # --- draws that are not written as such ---
+
+    def _exponential(self, node: Call) -> None:
+        value = constant(node.arguments[0]) if len(node.arguments) == 1 else None
+        if value is not None and value >= _HUGE_EXPONENT:
+            result = constant(node)
+            assert result is not None
+            shown = f"`{expression(node)}` is e to the power {number(value)}, {result:.2g}"
+            self._findings.warning("W609", shown, node, help=f"write `~{expression(node)}` to draw")
+
     @cached_property
     def _fractional_attributes(self) -> frozenset[str]:
         """The attributes that some `set` gives a value with a fraction."""
@@ -111,6 +145,26 @@ class Suspicion:
                 return True
             pending += _passed_on(current)
         return False
+
+
+def _surely_read(key: Expr) -> list[PoolRef | StageRef]:
+    """The pools and stages that an expression reads whatever the state; lazy sides may not be taken."""
+    found: list[PoolRef | StageRef] = []
+    pending: list[Node] = [key]
+    while pending:
+        current = pending.pop()
+        match current:
+            case PoolRef() | StageRef():
+                found.append(current)
+            case Conditional():
+                pending.append(current.condition)
+            case Binary(operator="&&" | "||"):
+                pending.append(current.left)
+            case Aggregate():
+                pending.append(current.count)
+            case _:
+                pending += children(current)
+    return found
 
 
 def _has_fraction(node: Expr, attributes: frozenset[str]) -> bool:

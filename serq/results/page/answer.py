@@ -80,7 +80,11 @@ def headlines(records: Records, engines: Sequence[EngineFigures], answers: Answe
 
 
 def bottleneck(records: Records) -> list[str]:
-    """What held the run back, a sentence an engine; for a run without engines, its busiest stage."""
+    """What held the run back, a sentence an engine; for a run without engines, its busiest stage.
+
+    An engine may have a step in flight all the time, its utilization being 1, and still have room: each step
+    could have held more.
+    """
     if records.engines:
         name = member_namer(records.engines)
         span = records.end - records.warmup
@@ -95,9 +99,12 @@ def bottleneck(records: Records) -> list[str]:
 
 def _of_engine(name: str, waiting: EngineWaiting, span: float) -> str:
     share = waiting.busy / span if span > 0 else 0.0
-    said = f"`{name}` computed {100 * share:.1f} % of the time"
+    said = f"`{name}` had a step in flight {100 * share:.1f} % of the time"
     reason = waiting.main_reason
     if reason is None or waiting.waiting < _SIGNIFICANT:
-        return f"{said}, and hardly anybody waited for it: it has room"
+        return (
+            f"{said}, and hardly anybody waited: those steps had slots, token budget and KV blocks left, "
+            "so it has room for more requests"
+        )
     of_that = 100 * waiting.waiting
     return f"{said}; in {of_that:.1f} % of that somebody waited, mostly for {_WORDS[reason]}"

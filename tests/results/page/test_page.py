@@ -81,8 +81,19 @@ def test_the_answer(report) -> None:
     }  # fmt: skip
     (sentence,) = bottleneck(report.records)
     assert sentence == (
-        "`e` computed 100.0 % of the time; in 50.0 % of that somebody waited, mostly for a slot: "
+        "`e` had a step in flight 100.0 % of the time; in 50.0 % of that somebody waited, mostly for a slot: "
         "`max_num_seqs` requests ran"
+    )
+
+
+def test_a_busy_engine_with_room_says_what_room_is() -> None:
+    """With two slots for two requests nobody waits, and 3 tokens are 3 steps of 1 s: half of the run."""
+    report = serq.run(serq.compile(source=PROGRAM.replace("max_num_seqs 1", "max_num_seqs 2")))
+    (sentence,) = bottleneck(report.records)
+    assert sentence.startswith("`e` had a step in flight 50.0 % of the time, ")
+    assert sentence.endswith(
+        "and hardly anybody waited: those steps had slots, token budget and KV blocks left, "
+        "so it has room for more requests"
     )
 
 
@@ -118,9 +129,10 @@ def test_a_program_and_its_folder_give_the_same_answer(tmp_path: Path, page: str
         done = run(main, ["report", str(tmp_path / source), "-o", str(tmp_path / f"{source}.html")])
         assert done.exit_code == 0, done.output
     one, other = ((tmp_path / name).read_text() for name in ("p.sq.html", "run.html"))
-    assert re.search("<ul class='verdicts'>.*?<h2", one, re.DOTALL)[0] == re.search(
-        "<ul class='verdicts'>.*?<h2", other, re.DOTALL
-    )[0]
+    assert (
+        re.search("<ul class='verdicts'>.*?<h2", one, re.DOTALL)[0]
+        == re.search("<ul class='verdicts'>.*?<h2", other, re.DOTALL)[0]
+    )
     assert run(main, ["report", str(tmp_path / "p.sq"), "-o", str(tmp_path / "no" / "x.html")]).exit_code == 1
 
 
