@@ -15,16 +15,12 @@ def rare_garbage_collection() -> Iterator[None]:
     """Let Python's cyclic collector come by after hundreds of thousands of new objects, not after hundreds.
 
     It would walk over everything that is recorded, again and again, a quarter of the time of a run; what a
-    session leaves behind has no cycles. What was there before is left alone meanwhile.
+    session leaves behind has no cycles. What a whole run leaves behind has, and is collected afterwards, when
+    the collector comes by as before.
     """
     before = gc.get_threshold()
-    frozen = gc.get_freeze_count()
     gc.set_threshold(_OBJECTS_BETWEEN, *before[1:])
-    if not frozen:
-        gc.freeze()
     try:
         yield
     finally:
-        if not frozen:
-            gc.unfreeze()
         gc.set_threshold(*before)

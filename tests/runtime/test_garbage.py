@@ -40,3 +40,17 @@ def test_sessions_leave_no_cycles(text: str) -> None:
         gc.enable()
     few, many = left
     assert many < few + 200
+
+
+@pytest.mark.parametrize("text", [HOLDS, REQUESTS])
+def test_runs_that_are_over_do_not_pile_up(text: str) -> None:
+    """What a run leaves behind has cycles: the collector still comes by between runs, on its own."""
+    program = api.compile(source=text.replace("COUNT", "20")).ir
+    threshold = gc.get_threshold()
+    counts = []
+    for runs in (50, 200):
+        for _ in range(runs):
+            simulate(program)
+        counts.append(len(gc.get_objects()))
+    assert counts[1] - counts[0] < 100 * 200
+    assert gc.get_threshold() == threshold
