@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from serq.kernels.ascend.attention_shape import AttentionShape
-from serq.kernels.ascend.gdn import GatedDeltaNetShape
-from serq.kernels.ascend.graph_mode import GraphMode
-from serq.kernels.operator_call import OperatorCall
-from serq.kernels.step_batch import StepBatch
+if TYPE_CHECKING:  # the words of the interface only: its users are many, and few lay steps out
+    from serq.kernels.ascend.attention_shape import AttentionShape
+    from serq.kernels.ascend.gdn import GatedDeltaNetShape
+    from serq.kernels.ascend.graph_mode import GraphMode
+    from serq.kernels.operator_call import OperatorCall
+    from serq.kernels.step_batch import StepBatch
 
 
 class BatchLayout(Protocol):

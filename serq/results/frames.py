@@ -10,7 +10,6 @@ from serq.results.engines import METRICS, EngineFigures, Latency
 from serq.results.groups import RequestGroup
 from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
-from serq.results.step_layouts import LaidStep, lay_out
 from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, Series, StageRow
 from serq.runtime.request_records import (
     FINISH_REASONS,
@@ -203,6 +202,8 @@ def _engine_frames(engines: Sequence[EngineRow], table: str, names: Sequence[str
 
 def _laid_out_frame(engines: Sequence[EngineRow]) -> DataFrame:
     import pandas
+
+    from serq.results.step_layouts import LaidStep, lay_out  # device layouts: only where rows are kept
 
     names = STEP_COLUMNS
     parts = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import cached_property
 from math import isnan, nan
 from pathlib import Path
@@ -309,6 +308,8 @@ class Report:
             )
         if not known:
             return f"no observation `{name}`: the program observes nothing"
+        from difflib import get_close_matches  # only mistakes need it
+
         close = get_close_matches(name, known, n=1)
         hint = f"did you mean `{close[0]}`?" if close else "there are " + ", ".join(f"`{n}`" for n in known)
         return f"no observation `{name}`; {hint}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from serq.errors import UsageError
-from serq.results.step_layouts import lay_out
 from serq.results.tables import Table, figure, member_namer
 from serq.runtime.request_records import EngineRow
 
@@ -20,6 +19,8 @@ def step_tables(engines: Sequence[EngineRow], first: int, last: int, stage: str 
 
     Raises UsageError where ``stage``, a stage or a member of one such as ``npu[1]``, is none of ``engines``.
     """
+    from serq.results.step_layouts import lay_out  # device layouts: only where steps are shown
+
     name = member_namer(engines)
     if stage is not None and stage not in {known for e in engines for known in (e.name, name(e))}:
         known = ", ".join(f"`{name(engine)}`" for engine in engines) or "none"

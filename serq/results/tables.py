@@ -12,7 +12,6 @@ from serq.results.answers import Answers
 from serq.results.engines import METRICS, EngineFigures, Latency
 from serq.results.objectives import GoodputRow, ObjectiveRow
 from serq.results.statistics import Summary
-from serq.results.step_layouts import state_shares
 from serq.runtime.pricing import PriceLedger, PriceRow
 from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow, OptionValue
@@ -277,6 +276,11 @@ def memory_table(engines: Sequence[EngineRow]) -> Table:
 
 def state_table(engines: Sequence[EngineRow]) -> Table:
     """One row a `vllm` engine and attention state: its steps and their tokens, and the shares of both."""
+    headings = ("attention state", "steps", "share of steps", "tokens", "share of tokens")
+    if all(engine.rows is None for engine in engines):
+        return Table(headings, ())
+    from serq.results.step_layouts import state_shares  # brings the device layouts along
+
     name = member_namer(engines)
 
     rows = tuple(
@@ -289,7 +293,7 @@ def state_table(engines: Sequence[EngineRow]) -> Table:
         )
         for share in state_shares(engines)
     )
-    return Table(("attention state", "steps", "share of steps", "tokens", "share of tokens"), rows)
+    return Table(headings, rows)
 
 
 def price_table(prices: Sequence[PriceRow]) -> Table:

@@ -1,8 +1,11 @@
 """Time in the model: SimPy behind absolute times and an order of simultaneous events that can be computed.
 
-This is the only file that imports SimPy. SimPy orders events of one instant by the order in which they were
-created; a run of iterations that is planned ahead cannot know that order. So every event carries the key
-``(time, scheduled_at, phase, rank, counter)`` in the place where SimPy keeps its priority:
+This is the only file that imports SimPy, and it does so when a first event is due: a run ahead of the clock
+has none, and SimPy brings along the reading of package metadata, which costs more than SimPy.
+
+SimPy orders events of one instant by the order in which they were created; a run of iterations that is
+planned ahead cannot know that order. So every event carries the key ``(time, scheduled_at, phase, rank,
+counter)`` in the place where SimPy keeps its priority:
 
 * ``scheduled_at`` is the instant at which the event was scheduled;
 * ``phase`` counts the turns of that instant: even while sessions settle, odd while engines start;
@@ -15,29 +18,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from itertools import count
 from math import inf
-from typing import Any
-
-import simpy
 
 Action = Callable[[], None]
 EventKey = tuple[float, int, int]
 """(scheduled_at, phase, rank): orders the events of one instant."""
 
 
-class Ticket(simpy.Event):
-    """A scheduled action. A cancelled one does nothing, and stays an event of its instant (R-B-008).
+class Ticket:
+    """A scheduled action, with what SimPy reads of an event.
 
+    A cancelled one does nothing, and stays an event of its instant (R-B-008).
     One that was ``discarded`` never was: a planned run has been cut, and what it stood for comes otherwise.
     """
 
     _ok = True
-    _value = None
     discarded = False
     calm = False
     """Whether what happens cuts by itself the plans that it changes (see :mod:`serq.runtime.unwatched`)."""
 
-    def __init__(self, action: Action) -> None:  # that of SimPy sets what all tickets have in common
+    def __init__(self, action: Action) -> None:
         self.action: Action | None = action
         self.callbacks = _CALLBACKS
 
@@ -51,18 +52,20 @@ def _fire(ticket: Ticket) -> None:
         ticket.action()
 
 
-_CALLBACKS: list[Callable[[Any], None]] = [_fire]
+_CALLBACKS: list[Callable[[Ticket], None]] = [_fire]
 """What SimPy calls when a ticket is due."""
 
 
 class Clock:
     """The agenda of a run. ``now`` starts at 0 and has no unit (R-B-001)."""
 
-    __slots__ = ("_environment", "_queue", "before_others", "event_key", "now", "phase", "rank")
+    __slots__ = ("_counter", "_queue", "_step", "before_others", "event_key", "now", "phase", "rank")
 
     def __init__(self) -> None:
-        self._environment = simpy.Environment()
-        self._queue = self._environment._queue
+        self._queue: list[tuple[float, EventKey, int, Ticket]] = []
+        self._counter = count()
+        self._step: Action = self._first_step
+        """Lets SimPy take the first event of the queue."""
         self.now = 0.0
         self.phase = 0
         self.rank = 0
@@ -82,20 +85,20 @@ class Clock:
         """The same with a key that was computed beforehand: that of a step end inside a planned run."""
         ticket = Ticket(action)
         if time < inf:
-            heappush(self._queue, (time, key, next(self._environment._eid), ticket))  # type: ignore[misc]
+            heappush(self._queue, (time, key, next(self._counter), ticket))
         return ticket
 
     def next_time(self) -> float:
         """The instant of the next event; infinity when there is none."""
         queue = self._queue
-        while queue and queue[0][3].discarded:  # type: ignore[attr-defined]
+        while queue and queue[0][3].discarded:
             heappop(queue)
         return queue[0][0] if queue else inf
 
     def advance(self, horizon: float) -> bool:
         """Let the next event happen, if there is one not later than ``horizon`` (R-B-001)."""
         queue = self._queue
-        while queue and queue[0][3].discarded:  # type: ignore[attr-defined]
+        while queue and queue[0][3].discarded:
             heappop(queue)
         if not queue:
             return False
@@ -107,16 +110,24 @@ class Clock:
             self.phase = 0
         elif self.phase % 2:
             self.phase += 1
-        self.event_key = queue[0][1]  # type: ignore[assignment]
-        if self.before_others is not None and not queue[0][3].calm:  # type: ignore[attr-defined]
+        self.event_key = queue[0][1]
+        if self.before_others is not None and not queue[0][3].calm:
             self.before_others()
-        self._environment.step()
+        self._step()
         return True
+
+    def _first_step(self) -> None:
+        import simpy  # here, not above: see the head of this file
+
+        environment = simpy.Environment()
+        environment._queue = self._queue  # type: ignore[assignment]
+        self._step = environment.step
+        self._step()
 
     def next_event(self) -> tuple[float, EventKey]:
         """When the next event comes, and its key; at infinity when there is none."""
         time = self.next_time()
-        return (time, self._queue[0][1]) if time < inf else (inf, (inf, 0, 0))  # type: ignore[return-value]
+        return (time, self._queue[0][1]) if time < inf else (inf, (inf, 0, 0))
 
     def go_to(self, time: float) -> None:
         """An event happens at ``time`` that was not on the agenda."""
