@@ -84,7 +84,7 @@ def _of_run(
     for name in names or FIGURES:
         draw = FIGURES[name]
         try:
-            figures[name] = draw(records)
+            figures[name] = draw(records, source.name)
         except UsageError:
             if names:
                 raise
@@ -105,7 +105,8 @@ def _of_study(
 
     study = StudyFolder(folder)
     points = point_table(study.runs())
-    axes = list(study.description()["axes"])
+    described = study.description()
+    axes, of = list(described["axes"]), Path(described["program"]).name
     x = x or (axes[0] if axes else None)
     if x is None or not points:
         raise UsageError(f"{folder}: a study without a setting or without runs has nothing to draw over")
@@ -113,12 +114,12 @@ def _of_study(
     columns = figure_columns(points, ys)
     figures: dict[str, Figure] = {}
     for column in columns:
-        figures[column] = studies.curve(points, x, column, by=by, limit=limit)
+        figures[column] = studies.curve(points, x, column, by=by, limit=limit, of=of)
         if by is not None:
-            figures[f"{column}.map"] = studies.heat_map(points, x, by, column)
+            figures[f"{column}.map"] = studies.heat_map(points, x, by, column, of=of)
     if len(ys) == 2 and len(columns) == 2:
         one, other = ("more" if more_is_better(column) else "less" for column in columns)
-        figures["pareto"] = studies.pareto(points, columns[0], columns[1], axes, (one, other))
+        figures["pareto"] = studies.pareto(points, columns[0], columns[1], axes, (one, other), of)
     return figures
 
 

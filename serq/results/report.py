@@ -188,6 +188,12 @@ class Report:
         return self._program
 
     @property
+    def _name(self) -> str:
+        """What a title calls the run: the file of its program; empty for a text of no file."""
+        name = "" if self._source_map is None else Path(self._source_map.source.name).name
+        return "" if name.startswith("<") else name
+
+    @property
     def program_text(self) -> str | None:
         """The text of the program, where it was compiled from one."""
         return None if self._source_map is None else self._source_map.source.text
@@ -235,7 +241,7 @@ class Report:
 
         if name not in FIGURES:
             raise UsageError(f"no picture `{name}`; there are " + ", ".join(f"`{n}`" for n in FIGURES))
-        return FIGURES[name](self.records)
+        return FIGURES[name](self.whole_records(), self._name)
 
     @property
     def money(self) -> list[MoneyRow]:

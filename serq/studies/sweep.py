@@ -84,7 +84,7 @@ def sweep(
     names = tuple(axis.name for axis in plan.axes)
     table = point_table(runs)
     exact = plan.replications > 1 and draws_nothing(first) and all(point["runs"] <= 1 for point in table)
-    result = SweepResult(run_table(runs), table, names, exact)
+    result = SweepResult(run_table(runs), table, names, exact, Path(plan.file).name)
     write_whole(folder.path / "runs.csv", as_csv(result.runs))
     write_whole(folder.path / "points.csv", as_csv(result.points))
     write_whole(folder.path / "failures.csv", as_csv(result.failures))

@@ -30,6 +30,8 @@ class SweepResult:
     """The names of the axes."""
     exact: bool = False
     """Whether one of several seeds was run at a point: the program draws nothing, and values are exact."""
+    program: str = ""
+    """The name of the program's file, for titles."""
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -66,7 +68,8 @@ class SweepResult:
         x = self.settings[0] if x is None else arguments.text("x", x, self.settings[0])
         others = [name for name in self.settings if name != x]
         (column,) = figure_columns(self.points, [_figure(figure)])[:1]
-        return curve(self.points, x, column, by=by or (others[0] if others else None), limit=limit)
+        by = by or (others[0] if others else None)
+        return curve(self.points, x, column, by=by, limit=limit, of=self.program)
 
     def change(self, figure: str, setting: str, before: float | str, after: float | str) -> DataFrame:
         """How far a figure changes where a setting goes from one value to another, relative, by paired seeds.

@@ -66,8 +66,10 @@ def test_a_timeline_is_written(tmp_path):
 
 
 def test_the_folder_of_a_run_is_drawn_like_its_program(tmp_path):
-    file, folder = tmp_path / "p.sq", tmp_path / "run"
+    """The title names the source: program and folder have one name here."""
+    file, folder = tmp_path / "p.sq", tmp_path / "kept" / "p.sq"
     file.write_text(PROGRAM)
+    folder.parent.mkdir()
     assert invoke("run", file, "--out", folder).exit_code == 0
     assert invoke("plot", file, "-o", tmp_path / "one", "--figure", "latency").exit_code == 0
     result = invoke("plot", folder, "-o", tmp_path / "other")

@@ -30,14 +30,14 @@ CAPTIONS: Final = {
 }
 
 
-def figures(records: Records) -> Iterator[tuple[str, str]]:
-    """(name, SVG element) of every figure that the run has something for."""
+def figures(records: Records, of: str = "") -> Iterator[tuple[str, str]]:
+    """(name, SVG element) of every figure that the run ``of`` a program has something for."""
     import matplotlib
 
     for name, draw in FIGURES.items():
         with matplotlib.rc_context(_SETTINGS):  # type: ignore[arg-type]
             try:
-                drawn = draw(records)
+                drawn = draw(records, of)
             except UsageError:
                 continue
             yield name, _inline(drawn, name)

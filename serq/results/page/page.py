@@ -42,7 +42,7 @@ def as_page(report: Report, title: str, by: Sequence[By] = ()) -> str:
 def _page(report: Report, title: str, by: Sequence[By]) -> Iterator[str]:
     records = report.whole_records()
     sections = {
-        "figures": "".join(_figures(records)),
+        "figures": "".join(_figures(records, title)),
         "deployment": "".join(_deployment(report)),
         "tables": "".join(_tables(report, records, by)),
         "costs": "".join(_costs(records)),
@@ -111,8 +111,8 @@ def _code(sentence: str) -> str:
 # --- sections -----------------------------------------------------------------------------------------------
 
 
-def _figures(records: Records) -> Iterator[str]:
-    for name, svg in figures(records):
+def _figures(records: Records, title: str) -> Iterator[str]:
+    for name, svg in figures(records, title):
         yield f"<figure><div class='wide'>{svg}</div><figcaption>{CAPTIONS[name]}</figcaption></figure>\n"
 
 

@@ -8,7 +8,7 @@ from math import isfinite, nan
 from typing import TYPE_CHECKING, Final
 
 from serq.errors import UsageError
-from serq.results.plots.style import COLOURS, new_figure, styled
+from serq.results.plots.style import COLOURS, entitle, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,4 +80,5 @@ def comparison(changes: Sequence[Change], names: tuple[str, str]) -> Figure:
         for verdict, colour in (*_COLOURS.items(), ("no difference shown, or no better side", _OTHER)):
             panel.plot([], [], "o", color=colour, markersize=4, label=verdict)
         panel.legend(loc="best")
+        entitle(figure, "What is different in B", "")
     return figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from serq.errors import UsageError
 from serq.results.plots.over_time import Slices, slices_of, spans
-from serq.results.plots.style import COLOURS, legend, new_figure, styled
+from serq.results.plots.style import COLOURS, entitle, legend, new_figure, styled
 from serq.results.step_layouts import lay_out
 from serq.results.tables import member_namer
 from serq.runtime.records import Records
@@ -86,7 +86,7 @@ def _usable_blocks(engine: EngineRow) -> int:
     return max(1, int(blocks) - 1)  # one block is the null block
 
 
-def timeline(records: Records) -> Figure:
+def timeline(records: Records, of: str = "") -> Figure:
     """Requests that run and wait, and the use of the KV cache, over time."""
     rows = timelines(records)
     with styled():
@@ -102,6 +102,7 @@ def timeline(records: Records) -> Figure:
         for panel in panels[:2]:
             panel.set_ylim(0, max(1.0, panel.get_ylim()[1]))
         legend(panels[0], ncols=4, loc="upper left", bbox_to_anchor=(0, 1.25))
+        entitle(figure, "Requests and KV cache over time", of)
     return figure
 
 
@@ -117,7 +118,7 @@ def _budget(engine: EngineRow) -> int:
     return int(dict(engine.options)["token_budget"] or 0)
 
 
-def budget(records: Records) -> Figure:
+def budget(records: Records, of: str = "") -> Figure:
     """The share of steps with at most so many tokens, and the budget as a line."""
     with styled():
         figure, axes = new_figure(height=3.0)
@@ -133,6 +134,7 @@ def budget(records: Records) -> Figure:
         panel.xaxis.set_major_formatter("{x:g}")
         panel.set_title(f"{100 * full:.3g} % of the steps have the whole budget")
         legend(panel, loc="lower right")
+        entitle(figure, "Tokens in a step against the budget", of)
     return figure
 
 
@@ -160,7 +162,7 @@ def step_shares(records: Records) -> list[StepShares]:
     return found
 
 
-def composition(records: Records) -> Figure:
+def composition(records: Records, of: str = "") -> Figure:
     """What the tokens of steps belong to over time: attention states, or prefill and decode."""
     rows = step_shares(records)
     kinds = list(dict.fromkeys(kind for row in rows for kind in row.tokens))
@@ -175,4 +177,5 @@ def composition(records: Records) -> Figure:
             panel.set(ylabel="tokens/s", title=row.name)
         legend(axes[0][0], ncols=4, loc="upper left", bbox_to_anchor=(0.2, 1.35))
         axes[-1][0].set_xlabel("time [s]")
+        entitle(figure, "Tokens over time by what they belong to", of)
     return figure

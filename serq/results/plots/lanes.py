@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from serq.errors import UsageError
 from serq.results.plots.over_time import Slices
-from serq.results.plots.style import legend, new_figure, styled
+from serq.results.plots.style import entitle, legend, new_figure, styled
 from serq.results.tables import member_namer
 from serq.runtime.records import Records
 from serq.runtime.request_records import EngineRow
@@ -74,7 +74,7 @@ def _timeline(name: str, spans: Sequence[tuple[float, float]], slices: Slices) -
     return LaneTimeline(name, middles, slices.total(starts, ends, lengths), oldest)
 
 
-def lanes(records: Records) -> Figure:
+def lanes(records: Records, of: str = "") -> Figure:
     """Requests waiting in each lane, and the age of the oldest of them, over time."""
     rows = lane_timelines(records)
     with styled():
@@ -86,4 +86,5 @@ def lanes(records: Records) -> Figure:
         count.set(ylabel="waiting", ylim=(0, None))
         age.set(ylabel="oldest waits [s]", xlabel="time [s]", ylim=(0, None))
         legend(count, ncols=4, loc="upper left", bbox_to_anchor=(0, 1.25))
+        entitle(figure, "Waiting requests by lane of the queue", of)
     return figure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from serq.errors import UsageError
 from serq.results import metrics
-from serq.results.plots.style import new_figure, styled
+from serq.results.plots.style import entitle, new_figure, styled
 from serq.runtime.records import Records
 from serq.runtime.request_records import RequestTable
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_PANELS = 3
+_OF_REQUESTS = {
+    "time to first token": metrics.ttft,
+    "time per output token": metrics.tpot,
+    "end to end": metrics.e2e,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,7 @@ def latency_distributions(records: Records) -> list[Distribution]:
 
 
 def _of_requests(table: RequestTable, places: Sequence[int]) -> list[Distribution]:
-    columns = {
-        "time to first token": metrics.ttft,
-        "time per output token": metrics.tpot,
-        "end to end": metrics.e2e,
-    }
-    found = ((name, _sorted([metric(table, i) for i in places])) for name, metric in columns.items())
+    found = ((name, _sorted([metric(table, i) for i in places])) for name, metric in _OF_REQUESTS.items())
     return [Distribution(name, values) for name, values in found if values]
 
 
@@ -57,7 +57,7 @@ def _sorted(values: Sequence[float]) -> list[float]:
     return sorted(value for value in values if not isnan(value))
 
 
-def latency(records: Records) -> Figure:
+def latency(records: Records, of: str = "") -> Figure:
     """One panel a latency: the share of requests within it, with median, p90 and p99 marked."""
     distributions = latency_distributions(records)
     with styled():
@@ -75,5 +75,7 @@ def latency(records: Records) -> Figure:
             panel.set(xlabel=f"{distribution.name} [s]", ylim=(0, 1.02))
             panel.set_xlim(left=0)
             panel.locator_params(axis="x", nbins=4)
-        axes[0][0].set_ylabel("share of requests")
+        of_requests = distributions[0].name in _OF_REQUESTS
+        axes[0][0].set_ylabel("share of requests" if of_requests else "share of samples")
+        entitle(figure, f"Latencies of {'requests' if of_requests else 'what is observed'}", of)
     return figure

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from serq.errors import UsageError
 from serq.ir.nearest import closest
 from serq.results.plots.labels import axis_label
-from serq.results.plots.style import COLOURS, MARKERS, legend, new_figure, styled
+from serq.results.plots.style import COLOURS, MARKERS, entitle, legend, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,13 @@ def crossing(line: Line, limit: float) -> float | None:
 
 
 def curve(
-    points: Sequence[Point], x: str, y: str, *, by: str | None = None, limit: float | None = None
+    points: Sequence[Point],
+    x: str,
+    y: str,
+    *,
+    by: str | None = None,
+    limit: float | None = None,
+    of: str = "",
 ) -> Figure:
     """A figure over a setting, with its intervals; ``limit`` is an objective, and its breaking is marked."""
     with styled():
@@ -82,7 +88,14 @@ def curve(
         panel.set(xlabel=x, ylabel=axis_label(y))
         _settings_along(panel, [number(point[x]) for point in points])
         legend(panel)
+        entitle(figure, f"{_heading(y)} over {x}", of)
     return figure
+
+
+def _heading(figure: str) -> str:
+    """A figure as the beginning of a title: without its unit."""
+    words = axis_label(figure).partition(" [")[0]
+    return words[:1].upper() + words[1:] if figure.startswith(("requests.", "goodput.")) else words
 
 
 def _settings_along(panel: Axes, values: Sequence[float]) -> None:
@@ -126,7 +139,7 @@ def grid(points: Sequence[Point], x: str, y: str, figure: str) -> Grid:
     return Grid(xs, ys, [[sum(cell) / len(cell) if cell else nan for cell in row] for row in cells])
 
 
-def heat_map(points: Sequence[Point], x: str, y: str, figure: str) -> Figure:
+def heat_map(points: Sequence[Point], x: str, y: str, figure: str, *, of: str = "") -> Figure:
     """A figure over two settings, every cell with its number."""
     data = grid(points, x, y, figure)
     with styled():
@@ -144,6 +157,7 @@ def heat_map(points: Sequence[Point], x: str, y: str, figure: str) -> Figure:
         panel.set_yticks(range(len(data.y)), [f"{value:g}" for value in data.y])
         panel.set(xlabel=x, ylabel=y)
         drawn.colorbar(image, ax=panel, label=axis_label(figure))
+        entitle(drawn, f"{_heading(figure)} over {x} and {y}", of)
     return drawn
 
 
@@ -174,6 +188,7 @@ def pareto(
     high: str,
     settings: Sequence[str] = (),
     better: tuple[str, str] = ("less", "more"),
+    of: str = "",
 ) -> Figure:
     """All points by two figures, ``better`` as each says; the front is joined and named."""
     kept = front(points, low, high, better)
@@ -197,6 +212,7 @@ def pareto(
             xlabel=f"{axis_label(low)} ({better[0]} is better)",
             ylabel=f"{axis_label(high)} ({better[1]} is better)",
         )
+        entitle(figure, "Points that no other beats in both", of)
     return figure
 
 

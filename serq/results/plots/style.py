@@ -57,6 +57,11 @@ def new_figure(
     return figure, figure.subplots(rows, columns, squeeze=False, **keywords)
 
 
+def entitle(figure: Figure, shows: str, of: str) -> None:
+    """The title of a figure: what it shows and, where that is known, of which program or run."""
+    figure.suptitle(f"{shows}: {of}" if of else shows, x=0.01, ha="left", fontsize=10, fontweight="bold")
+
+
 def legend(axes: Axes, **keywords: Any) -> None:
     """A legend, where there is more than one thing to tell apart."""
     if len(axes.get_legend_handles_labels()[0]) > 1:

@@ -108,6 +108,10 @@ class StoredReport(Report):
             records.requests = RequestsElsewhere(figures=figures)
         super().__init__(records, warnings, program, source_map)
 
+    @property
+    def _name(self) -> str:
+        return super()._name or self.folder.name
+
     @cached_property
     def observations(self) -> dict[str, Summary]:
         """Observation name -> count, mean, confidence half-width, cv2, p99; in order of the program."""

@@ -121,6 +121,43 @@ def test_figures_are_the_same_bytes_each_time(records, tmp_path, name):
     assert FIGURES[name](records).get_figwidth() == WIDTH
 
 
+@pytest.mark.parametrize(
+    ("name", "shows"),
+    [
+        ("latency", "Latencies of requests"),
+        ("timeline", "Requests and KV cache over time"),
+        ("lanes", "Waiting requests by lane of the queue"),
+        ("composition", "Tokens over time by what they belong to"),
+        ("budget", "Tokens in a step against the budget"),
+    ],
+)
+def test_titles_say_what_is_shown_and_of_which_program(records, name, shows):
+    assert FIGURES[name](records, "engine.sq").get_suptitle() == f"{shows}: engine.sq"
+    assert FIGURES[name](records).get_suptitle() == shows
+
+
+def test_a_report_names_the_file_of_its_program(tmp_path):
+    assert serq.run(serq.compile(source=PROGRAM)).plot().get_suptitle() == "Latencies of requests"
+    (tmp_path / "one.sq").write_text(PROGRAM)
+    report = serq.run(tmp_path / "one.sq", out=tmp_path / "kept")
+    assert report.plot("lanes").get_suptitle().endswith(": one.sq")
+    assert serq.read_run(tmp_path / "kept").plot("lanes").get_suptitle().endswith(": kept")
+
+
+def test_titles_of_a_study():
+    points = [
+        {"rate": "1", "B": "1", "requests.ttft.p99": "2"},
+        {"rate": "2", "B": "1", "requests.ttft.p99": "3"},
+    ]
+    shown = "Time to first token, p99 over rate"
+    assert studies.curve(points, "rate", "requests.ttft.p99", of="a.sq").get_suptitle() == f"{shown}: a.sq"
+    assert studies.heat_map(points, "rate", "B", "requests.ttft.p99").get_suptitle() == f"{shown} and B"
+    assert (
+        studies.pareto(points, "rate", "requests.ttft.p99").get_suptitle()
+        == "Points that no other beats in both"
+    )
+
+
 def test_figures_of_a_study_draw_their_names(tmp_path):
     drawn = {
         "curve": studies.curve(POINTS, "rate", "ttft.p99", by="B", limit=1.0),
