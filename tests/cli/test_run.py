@@ -99,6 +99,40 @@ def test_an_ir_file_needs_no_parser(program: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+PLAIN = """
+stage npu : vllm {
+  max_num_seqs 4; max_num_batched_tokens 512; num_gpu_blocks 100; block_size 16; max_model_len 1024;
+  async_scheduling false; cost 0.001 * tokens;
+}
+workload { arrive batch(3); init { set prompt = 100; set output = 5; } }
+session { request r on npu (prompt, output); observe e2e = e2e(r); }
+run { horizon 10; }
+"""
+
+NOT_NEEDED = ("serq.runtime.ascend", "serq.kernels.ascend", "serq.kernels.sglang", "simpy", "difflib",
+              "numpy", "pandas", "matplotlib", "rich", "importlib.metadata")  # fmt: skip
+
+
+@pytest.mark.parametrize("through", ["command", "library"])
+def test_a_plain_run_imports_only_what_it_needs(tmp_path: Path, through: str) -> None:
+    """One vLLM engine, priced by an expression: no vllm-ascend, no layout, no clock, no suggestions."""
+    file = tmp_path / "plain.sq"
+    file.write_text(PLAIN)
+    ways = {
+        "command": f"from serq.cli import main; main(['run', {str(file)!r}], standalone_mode=False)",
+        "library": "import serq; from serq.runtime.simulation import simulate\n"
+        f"serq.Report(simulate(serq.compile({str(file)!r}).ir)).observations['e2e'].mean",
+    }
+    code = (
+        f"import sys\n{ways[through]}\n"
+        "assert 'serq.runtime.vllm.scheduler' in sys.modules\n"
+        f"found = [m for m in sys.modules for n in {NOT_NEEDED!r} if m == n or m.startswith(n + '.')]\n"
+        "assert not found, found"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_run_that_dies_keeps_what_it_recorded(program: Path, tmp_path: Path) -> None:
     program.write_text(program.read_text().replace("branch (serial > 0)", "branch (serial)"))
     result = serq(program, "--json", "--dump", tmp_path / "out")

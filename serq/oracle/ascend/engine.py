@@ -15,10 +15,10 @@ from serq.runtime.ascend.balance import BalanceScheduler
 from serq.runtime.ascend.balance_plan import BalanceStep
 from serq.runtime.ascend.batch_job_scheduler import BatchJobAwareScheduler
 from serq.runtime.ascend.cpu_offload import CPUOffloadConnector
-from serq.runtime.ascend.defects import UpstreamCrashError
 from serq.runtime.ascend.dyntra import DyntraLBPolicy
 from serq.runtime.ascend.recompute import RecomputeScheduler
 from serq.runtime.ascend.short_request_first import LANES, ShortRequestFirstRequestQueue
+from serq.runtime.upstream_defects import UpstreamCrashError
 from serq.runtime.vllm.request import RequestStatus
 from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_output import ModelOutput, RequestOutput, SchedulerOutput

@@ -8,8 +8,8 @@ from serq.runtime.ascend.batch_job_aware import (
     admission_budget,
 )
 from serq.runtime.ascend.block_reserve import RunningBlockReserver
-from serq.runtime.ascend.defects import UpstreamCrashError
 from serq.runtime.ascend.job_decode import JobDecodeEstimator, job_name
+from serq.runtime.upstream_defects import UpstreamCrashError
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.connector import KVConnector
 from serq.runtime.vllm.request import Request, RequestStatus, Time

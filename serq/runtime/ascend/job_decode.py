@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from serq.runtime.ascend.defects import UpstreamCrashError
+from serq.runtime.upstream_defects import UpstreamCrashError
 
 DEFAULT_JOB = "__default__"
 COLD_DECODE_TOKENS = 128

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from serq.runtime.ascend.defects import UpstreamCrashError
+from serq.runtime.upstream_defects import UpstreamCrashError
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.connector import KVConnector
 from serq.runtime.vllm.request import Request, RequestStatus, Time

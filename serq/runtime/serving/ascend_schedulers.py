@@ -68,13 +68,3 @@ def scheduler_options(declared: Vllm) -> dict[str, Any]:
         option.name: int(option.value) if option.name in _WHOLE else option.value
         for option in declared.scheduler_options
     }
-
-
-def scheduler_text(declared: Vllm) -> str:
-    """The scheduler as the report prints it."""
-    name = declared.scheduler or "default"
-    given = (
-        f"{option.name} {option.value if isinstance(option.value, str) else format(option.value, 'g')}"
-        for option in declared.scheduler_options
-    )
-    return f"{name}({', '.join(given)})" if declared.scheduler_options else name

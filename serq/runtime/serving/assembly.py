@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -13,18 +13,16 @@ from serq.ir.walk import descendants
 from serq.runtime.codegen import reading
 from serq.runtime.pricing import MeteredExecutor, Pricing
 from serq.runtime.random import DrawStream
-from serq.runtime.serving.ascend_schedulers import profile, together
 from serq.runtime.serving.decode_plans import DecodeCost, ExecutorCost, ExpressionCost, sees_rows
 from serq.runtime.serving.engine import VllmEngine
-from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog
 from serq.runtime.serving.engines import EngineMode, Engines, not_fast
 from serq.runtime.serving.hybrid_memory import hybrid_memory
-from serq.runtime.serving.layouts import StepLayoutEngine, layout_engine
+from serq.runtime.serving.layouts import layout_engine
 from serq.runtime.serving.options import ResolvedEngine, cache_request, priced_stage, resolve
 from serq.runtime.serving.planned_engine import EngineParts, ExpressionPrice
 from serq.runtime.serving.ranks import EngineGroup, RankEngine
-from serq.runtime.serving.schedulers import create_scheduler, walks_always
+from serq.runtime.serving.schedulers import create_scheduler, names_scheduler, walks_always
 from serq.runtime.serving.transfer_link import TransferLink
 from serq.runtime.stage import Waker
 from serq.runtime.vllm.config import EngineConfig
@@ -33,6 +31,10 @@ from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.runtime.vllm.request import Hasher
 from serq.runtime.vllm.tokens import PrefixHasher
 from serq.source import Diagnostic
+
+if TYPE_CHECKING:
+    from serq.runtime.serving.engine_connector import EngineConnector
+    from serq.runtime.serving.layouts import StepLayoutEngine
 
 _PROVISIONAL: Final = 2
 """Blocks of an engine whose executor is asked how many there are."""
@@ -102,7 +104,10 @@ class EngineAssembly(Engines):
         memory = hybrid_memory(scheduler.kv_cache_manager)
         log = EngineLog(stage.name, member, len(self.engines), self.requests, pool, layout, memory)
         engine = self._engine(stage, declared, member, parts, log)
-        profile(scheduler, lambda length: engine.price_alone(length, 0))
+        if names_scheduler(declared):
+            from serq.runtime.serving.ascend_schedulers import profile  # see create_scheduler
+
+            profile(scheduler, lambda length: engine.price_alone(length, 0))
         self.engines.append(engine)
         return engine
 
@@ -140,6 +145,8 @@ class EngineAssembly(Engines):
         group = self._groups.setdefault(stage.name, EngineGroup(self._host))
         rank = RankEngine(stage.name, member, self._host, parts, log, group)
         if member == size - 1:
+            from serq.runtime.serving.ascend_schedulers import together  # see create_scheduler
+
             exchange = together(declared, [rank.scheduler for rank in group.ranks])
             group.after_iteration = exchange or group.after_iteration
         return rank
@@ -183,6 +190,8 @@ def _layout(name: str, declared: nodes.Vllm, config: EngineConfig) -> StepLayout
 
 def _connector(link: TransferLink, config: EngineConfig) -> EngineConnector:
     """The scheduler's half of one engine's connector."""
+    from serq.runtime.serving.engine_connector import EngineConnector  # brings vllm-ascend's offload along
+
     assert config.kv_transfer is not None
     return EngineConnector(
         offload_blocks=link.offload_blocks,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from math import isnan
+from typing import TYPE_CHECKING
 
 from serq.errors import RunError
-from serq.runtime.ascend.defects import UpstreamCrashError
 from serq.runtime.faults import checked_cost
 from serq.runtime.request_records import EngineRow
-from serq.runtime.serving.engine_connector import EngineConnector
 from serq.runtime.serving.engine_log import EngineLog, StepInFlight
-from serq.runtime.serving.kv_worker import KVWorker
 from serq.runtime.serving.model_output import model_output
 from serq.runtime.serving.planned_engine import EngineParts, ExpressionPrice, PlannedEngine
 from serq.runtime.serving.sent_request import SentRequest
@@ -18,6 +16,7 @@ from serq.runtime.serving.step_totals import TotalsReader, step_of_nobody
 from serq.runtime.serving.watch import check_fits, note_preemption, stalled
 from serq.runtime.session import Session
 from serq.runtime.stage import Waker
+from serq.runtime.upstream_defects import UpstreamCrashError
 from serq.runtime.vllm.engine_core import (
     AbortRequest,
     AddRequest,
@@ -31,6 +30,9 @@ from serq.runtime.vllm.engine_core import (
 from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.runtime.vllm.request import Request, Time
 from serq.runtime.vllm.scheduler_output import ModelOutput, RequestOutput, SchedulerOutput
+
+if TYPE_CHECKING:
+    from serq.runtime.serving.kv_worker import KVWorker
 
 
 class VllmEngine(PlannedEngine):
@@ -58,8 +60,14 @@ class VllmEngine(PlannedEngine):
         self._has_news = False
 
     def _kv_worker(self, parts: EngineParts) -> KVWorker | None:
+        if parts.link is None:
+            return None
+        # Only engines with a connector need these, and they bring vllm-ascend's offload along.
+        from serq.runtime.serving.engine_connector import EngineConnector
+        from serq.runtime.serving.kv_worker import KVWorker
+
         connector = parts.scheduler.connector
-        if parts.link is None or not isinstance(connector, EngineConnector):
+        if not isinstance(connector, EngineConnector):
             return None
         return KVWorker(connector, parts.link, parts.scheduler.kv_cache_manager, self._transfer_ended)
 

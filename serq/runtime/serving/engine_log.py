@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from serq.runtime.request_records import FINISH_REASONS, EngineRow, Option, RequestTable, StepTable
 from serq.runtime.serving.hybrid_memory import HybridMemory
-from serq.runtime.serving.layouts import StepLayoutEngine
 from serq.runtime.serving.queue_log import QueueLog
 from serq.runtime.serving.sent_request import SentRequest
 from serq.runtime.step_rows import ALONE, StepRows
 from serq.runtime.vllm.block_pool import BlockPool
 from serq.runtime.vllm.request import Request
 from serq.runtime.vllm.scheduler_output import SchedulerOutput
+
+if TYPE_CHECKING:
+    from serq.runtime.serving.layouts import StepLayoutEngine
 
 
 @dataclass(slots=True)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from serq.ir.serving import Layout
-from serq.kernels.ascend.graph_mode import DeviceFamily, GraphMode, GraphOptions
-from serq.kernels.ascend.layout import AscendLayoutEngine, AscendLayoutOptions
-from serq.kernels.sglang.layout import SglangLayoutEngine, SglangLayoutOptions
 from serq.runtime.vllm.config import EngineConfig
 
-_FAMILIES = {"A2": DeviceFamily.A2, "A3": DeviceFamily.A3, "A5": DeviceFamily.A5, "P310": DeviceFamily.P310}
+if TYPE_CHECKING:
+    from serq.kernels.ascend.layout import AscendLayoutEngine
+    from serq.kernels.sglang.layout import SglangLayoutEngine
 
-StepLayoutEngine = AscendLayoutEngine | SglangLayoutEngine
+    StepLayoutEngine = AscendLayoutEngine | SglangLayoutEngine
 
 
 def layout_engine(declared: Layout, config: EngineConfig) -> StepLayoutEngine:
     """What lays out the steps of an engine. Raises ValueError for too many drafts (V-069)."""
-    device = _FAMILIES[declared.device or "A2"]
+    # Few runs lay steps out: the others start without these modules.
+    from serq.kernels.ascend.graph_mode import DeviceFamily, GraphMode, GraphOptions
+    from serq.kernels.ascend.layout import AscendLayoutEngine, AscendLayoutOptions
+    from serq.kernels.sglang.layout import SglangLayoutEngine, SglangLayoutOptions
+
+    device = DeviceFamily[declared.device or "A2"]
     if declared.kind == "sglang":
         return SglangLayoutEngine(SglangLayoutOptions(config.max_model_len, device))
     speculative = config.speculative

@@ -11,7 +11,6 @@ from serq.ir.engine_options import ENGINE_OPTIONS
 from serq.ir.serving import KVCacheGroup, Layout, Vllm
 from serq.kernels.registry import CacheRequest, PricedStage
 from serq.runtime.request_records import Option
-from serq.runtime.serving.ascend_schedulers import scheduler_text
 from serq.runtime.serving.layouts import layout_engine, layout_text
 from serq.runtime.vllm.config import EngineConfig, KVTransferConfig, SpeculativeConfig
 from serq.runtime.vllm.kv_cache_spec import (
@@ -182,7 +181,7 @@ def _listed(declared: Vllm, config: EngineConfig) -> tuple[Option, ...]:
         ("watermark_blocks", config.watermark_blocks),
         ("groups", ", ".join(_group_text(group) for group in config.groups)),
         ("waiting", _waiting_text(declared)),
-        ("scheduler", scheduler_text(declared)),
+        ("scheduler", _scheduler_text(declared)),
         ("kv_connector", declared.kv_connector),
         ("kv_role", declared.kv_role),
         ("kv_load_failure_policy", declared.kv_load_failure_policy or "fail"),
@@ -214,6 +213,15 @@ def _waiting_text(declared: Vllm) -> str:
     if not waiting.options:
         return waiting.kind
     return f"{waiting.kind}({', '.join(f'{option.name} {option.value:g}' for option in waiting.options)})"
+
+
+def _scheduler_text(declared: Vllm) -> str:
+    name = declared.scheduler or "default"
+    given = (
+        f"{option.name} {option.value if isinstance(option.value, str) else format(option.value, 'g')}"
+        for option in declared.scheduler_options
+    )
+    return f"{name}({', '.join(given)})" if declared.scheduler_options else name
 
 
 def _speculative_text(declared: Vllm) -> str | None:

@@ -10,8 +10,8 @@ from serq.runtime.ascend.batch_job_aware import (
 )
 from serq.runtime.ascend.batch_job_scheduler import BatchJobAwareScheduler
 from serq.runtime.ascend.block_reserve import RunningBlockReserver
-from serq.runtime.ascend.defects import UpstreamCrashError
 from serq.runtime.ascend.job_decode import JobDecodeEstimator, TooManyJobsError, job_name
+from serq.runtime.upstream_defects import UpstreamCrashError
 from serq.runtime.vllm.request import Request, RequestStatus
 from tests.runtime.ascend.ascend_requests import engine, names, request, shares, step
 
