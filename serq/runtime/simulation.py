@@ -19,8 +19,7 @@ from serq.runtime.findings import findings
 from serq.runtime.garbage import rare_garbage_collection
 from serq.runtime.gauges import Gauge
 from serq.runtime.hold import HoldPlan
-from serq.runtime.open_run.attempt import asked_for_clock, attempt
-from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
+from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun, known_reason
 from serq.runtime.random import RandomSource
 from serq.runtime.recorder import recorder
 from serq.runtime.records import Records, Series
@@ -93,7 +92,7 @@ def simulate(
     with rare_garbage_collection():
         run = build()
         try:
-            reason = asked_for_clock(engine, keep_rows) or run.run_ahead(progress, sink)
+            reason = known_reason(engine, keep_rows, run.deployment.serving) or run.run_ahead(progress, sink)
             if reason is not None:
                 run = build() if run.has_begun else run
                 run.clock_reason = reason
@@ -224,6 +223,8 @@ class Simulation:
 
     def run_ahead(self, progress: Progress | None, sink: RecordSink | None) -> ClockReason | None:
         """Run ahead of the clock to the end; or why that is not possible, though it may have begun."""
+        from serq.runtime.open_run.attempt import attempt  # brings the engines along
+
         found = attempt(self, self._limit)
         if isinstance(found, ClockReason):
             return found

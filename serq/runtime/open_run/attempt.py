@@ -14,7 +14,6 @@ from serq.runtime.open_run.gateway import OpenGateway
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.shape import needs_clock
 from serq.runtime.open_run.stage import OpenStage
-from serq.runtime.serving.engines import EngineMode
 
 if TYPE_CHECKING:
     from serq.runtime.simulation import Simulation
@@ -93,19 +92,12 @@ class Attempt:
 
 
 def attempt(simulation: Simulation, limit: int | None) -> Attempt | ClockReason:
-    """What runs ``simulation``, with ``limit`` arrivals, ahead of the clock; or why it cannot."""
-    serving = simulation.deployment.serving
-    if not serving.engines:
-        return ClockReason.NO_ENGINES
+    """What runs ``simulation``, with ``limit`` arrivals, ahead of the clock; or why it cannot.
+
+    It has `vllm` stages.
+    """
     reason = needs_clock(simulation.model.program)
     if reason is not None:
         return reason
-    engines = open_engines(serving.engines, simulation.clock, simulation.model.program)
+    engines = open_engines(simulation.deployment.serving.engines, simulation.clock, simulation.model.program)
     return ClockReason.ENGINE if engines is None else Attempt(simulation, engines, limit)
-
-
-def asked_for_clock(engine: EngineMode, keep_rows: bool) -> ClockReason | None:
-    """Why a run is on the clock, whatever its program is; None: it need not be."""
-    if engine in ("reference", "planned"):
-        return ClockReason.ASKED
-    return ClockReason.ROWS if keep_rows else None

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from serq.runtime.serving.engines import EngineMode, Engines
 
 
 class ClockReason(Enum):
@@ -33,3 +37,12 @@ class LeaveOpenRun(Exception):  # noqa: N818 - a signal, not an error
     def __init__(self, reason: ClockReason) -> None:
         super().__init__(reason.value)
         self.reason = reason
+
+
+def known_reason(mode: EngineMode, keep_rows: bool, serving: Engines) -> ClockReason | None:
+    """Why a run with these engines is on the clock, before anybody looks closer; None: it need not be."""
+    if mode in ("reference", "planned"):
+        return ClockReason.ASKED
+    if keep_rows:
+        return ClockReason.ROWS
+    return None if serving.engines else ClockReason.NO_ENGINES
