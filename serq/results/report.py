@@ -203,6 +203,15 @@ class Report:
         """Why the run ended before its end; None: it finished."""
         return self.records.stopped
 
+    @property
+    def clock_reason(self) -> str | None:
+        """Why the run was on the clock; None: it ran ahead of it (docs/engine.md).
+
+        The figures are the same either way. None as well for a run that was killed, or kept by an earlier
+        serq.
+        """
+        return self.records.clock_reason
+
     def to_dict(self, by: Sequence[By] = ()) -> dict[str, Any]:
         """The report as plain data, in the shape of :meth:`to_json`. Raises UsageError for a wrong ``by``."""
         out = json_form.as_dict(

@@ -125,6 +125,8 @@ def _deployment(report: Report) -> Iterator[str]:
     yield f"src='data:image/svg+xml;base64,{data}'></div>\n"
     if report.records.engines:
         yield f"<p>Engines decide, step for step, as {_code(matched(report.program))}.</p>\n"
+        if report.clock_reason is not None:
+            yield f"<p>The run was on the clock, which only takes longer: {_code(report.clock_reason)}.</p>\n"
 
 
 def _tables(report: Report, records: Records, by: Sequence[By]) -> Iterator[str]:

@@ -65,7 +65,7 @@ def of_report(
     if source_map is not None and source_map.expectations:
         out["expected_at"] = _places(source_map.expectations)
     out["figures"] = {
-        "run": {name: _written(getattr(records, name)) for name in (*RUN_FIELDS, "stopped")},
+        "run": {name: _written(getattr(records, name)) for name in (*RUN_FIELDS, "stopped", "clock_reason")},
         "observations": {name: _row(summary) for name, summary in report.observations.items()},
         "stages": [_row(row) for row in records.stages],
         "pools": [_row(row) for row in records.pools],

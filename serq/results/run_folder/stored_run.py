@@ -49,7 +49,7 @@ def read_run(folder: str | Path) -> Report:
     part_format: PartFormat = found["part_format"]
     program = decode(json.dumps(found["program"]).encode())
     if "figures" not in found:
-        return StoredReport(path, part_format, unfinished(path, part_format, program))
+        return StoredReport(path, part_format, unfinished(path, part_format, program), program=program)
     figures = found["figures"]
     run = dict(figures["run"])
     records = Records(

@@ -38,6 +38,9 @@ def unfinished(folder: Path, part_format: PartFormat, program: nodes.Program) ->
             sums[0] += len(counted)
             sums[1] += int(counted["tokens"].sum())
             sums[2] += int(counted["preempted"].sum())
+    for part in PartFiles(folder, "requests", part_format).read(("stage", "member")):
+        for name, member in dict.fromkeys(zip(part["stage"], part["member"], strict=True)):
+            engines.setdefault((str(name), int(member)), [0, 0, 0])
     return Records(
         horizon=program.run.horizon or nan,
         end=end,
