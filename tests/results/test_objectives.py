@@ -183,6 +183,18 @@ def test_goodput_is_within_all_limits_of_the_class() -> None:
     ]
 
 
+def test_goodput_counts_requests_and_a_class_of_the_answers_counts_sessions() -> None:
+    """Four sessions of two requests each, below 2 s but for one prompt and one answer."""
+    prompts, answers = (1, 1, 3, 1), (1, 3, 1, 1)
+    table = records(
+        *(served(seconds, session=session) for session, seconds in enumerate(prompts)),
+        *(served(seconds, session=session, label=1) for session, seconds in enumerate(answers)),
+    )
+    everyone, answered = goodput_rows([ttft(2.0)], table)
+    assert (everyone.good, everyone.per_second, everyone.share) == (6, 6 / 90, 6 / 8)
+    assert (answered.about, answered.good, answered.per_second) == ("class 1", 3, 3 / 90)
+
+
 def test_a_sample_of_the_same_turn_is_held_against_a_request() -> None:
     table = records(served(1, session=0), served(1, session=1))
     table.series = {"moved": Series("moved", [3.0, 9.0], [50.0, 51.0], [0, 1], [1.0, 1.0])}
