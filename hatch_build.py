@@ -21,10 +21,13 @@ COMPILERS = ("mypy[mypyc]>=2.4,<3", "setuptools>=75")
 MYPY_OPTIONS = (
     "--config-file=",
     f"--cache-dir={os.devnull}",
+    "--no-site-packages",
     "--ignore-missing-imports",
     "--follow-imports=silent",
 )
-"""Types were checked before, with everything installed: here only what is compiled is looked at."""
+"""Types were checked before, with everything installed. Here only what is compiled is looked at, and whatever else
+is installed makes no difference.
+"""
 SAME_FLOATS = "-ffp-contract=off"
 """A product and a sum are two roundings, as in Python: never one instruction with one."""
 

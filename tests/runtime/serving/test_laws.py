@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from array import array
 from random import Random
 from typing import Any
@@ -16,6 +15,7 @@ from serq.runtime.records import Records
 from serq.runtime.serving.sent_request import SentRequest
 from serq.runtime.simulation import Simulation
 from serq.runtime.trace import Trace
+from tests.runtime.copying import deep_copy
 from tests.runtime.serving.build import (
     assign,
     branch,
@@ -117,7 +117,7 @@ def test_scheduling_an_unchanged_state_decides_the_same(seed: int, monkeypatch: 
     while not simulation._drained() and world.advance(1e6):
         if random.random() < 0.05:
             for engine in simulation.deployment.serving.engines:
-                one, two = (copy.deepcopy(engine.scheduler).schedule(world.clock.now) for _ in range(2))
+                one, two = (deep_copy(engine.scheduler).schedule(world.clock.now) for _ in range(2))
                 compared += decisions(one) == decisions(two) != []
                 assert decisions(one) == decisions(two)
     assert compared

@@ -38,6 +38,7 @@ from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_base import PauseState
 from serq.runtime.vllm.scheduler_output import ModelOutput, SchedulerOutput
 from serq.runtime.vllm.tokens import OutputScript, PrefixHasher
+from tests.runtime.copying import deep_copy
 from tests.runtime.vllm.invariants import check_core, check_step
 
 FULL = KVCacheGroup(FullAttentionSpec(4))
@@ -224,7 +225,7 @@ def test_l2_an_unchanged_state_decides_the_same(seed: int) -> None:
     """I-11, law L2."""
     run = replay_of(seed)
     while run.recorder.num_steps < 40 and run.advance():
-        one, other = copy.deepcopy(run.scheduler), copy.deepcopy(run.scheduler)
+        one, other = deep_copy(run.scheduler), deep_copy(run.scheduler)
         assert decisions(one.schedule(run.now)) == decisions(other.schedule(run.now))
 
 

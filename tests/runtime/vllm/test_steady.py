@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from random import Random
 from typing import Any
 
@@ -17,6 +16,7 @@ from serq.runtime.vllm.fast.steady_run import SteadyRun
 from serq.runtime.vllm.request import Request, StopRule
 from serq.runtime.vllm.scheduler_output import ModelOutput
 from serq.runtime.vllm.tokens import OutputScript
+from tests.runtime.copying import deep_copy
 
 
 class Machine:
@@ -58,7 +58,7 @@ class Machine:
 
     def state(self) -> Any:
         """Everything but ids and memos, every request told."""
-        scheduler = copy.deepcopy(self.scheduler)
+        scheduler = deep_copy(self.scheduler)
         scheduler.tell_all()
         tables = scheduler.kv_cache_manager.tables
         return (
@@ -117,7 +117,7 @@ def test_following_a_run_is_so_many_turns(seed: int) -> None:
             needs[-1] = run.tail[3]
         if sum(needs) > run.free:
             continue
-        walked = copy.deepcopy(machine)
+        walked = deep_copy(machine)
         for _ in range(count):
             walked.iterate()
         machine.now += count
