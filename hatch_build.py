@@ -25,8 +25,8 @@ MYPY_OPTIONS = (
     "--ignore-missing-imports",
     "--follow-imports=silent",
 )
-"""Types were checked before, with everything installed. Here only what is compiled is looked at, and whatever else
-is installed makes no difference.
+"""Types were checked before, with everything installed. Here only what is compiled is looked at, and nothing
+depends on what else is installed.
 """
 SAME_FLOATS = "-ffp-contract=off"
 """A product and a sum are two roundings, as in Python: never one instruction with one."""

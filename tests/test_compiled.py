@@ -31,4 +31,4 @@ def test_sources_lie_beside_machine_code() -> None:
 def test_this_is_the_compiled_wheel() -> None:
     """The command that tests a compiled wheel does test one, and not the sources."""
     assert is_compiled()
-    assert ROOT not in Path(str(import_module("serq").__file__)).parents
+    assert ROOT not in Path(str(import_module("serq").__file__)).resolve().parents

@@ -1,4 +1,4 @@
-"""Copies of engines. `copy` makes objects without arguments and fills them; compiled classes want arguments."""
+"""Copies of engines. `copy` makes objects without arguments and fills them; compiled classes want some."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 import copyreg
 from typing import Any, Final, TypeVar
 
+from serq.runtime.serving.step_totals import StepTotals, TotalsReader
 from serq.runtime.vllm.extents.chains import PrefixChain, RunHasher
 from serq.runtime.vllm.extents.pool import Extent, ExtentPool
 from serq.runtime.vllm.tokens import TokenSequence
@@ -17,6 +18,8 @@ _BLANKS: Final[dict[type, Any]] = {
     ExtentPool: lambda: ExtentPool(1, enable_caching=False),
     PrefixChain: lambda: PrefixChain(RunHasher(1), TokenSequence()),
     RunHasher: lambda: RunHasher(1),
+    StepTotals: lambda: StepTotals(0, 0, 0),
+    TotalsReader: lambda: TotalsReader(frozenset(), None)  # type: ignore[arg-type],
 }
 
 
