@@ -138,7 +138,7 @@ def test_replications_and_sweeps(file: Path) -> None:
     data = CliRunner().invoke(
         main, ["run", str(file), "--reps", "2", "--jobs", "1", "--price-per-hour", "2.5", "--json"]
     )
-    assert json.loads(data.stdout)["figures"]["money.all.money"]["values"] == [10, 10]
+    assert json.loads(data.stdout)["figures"]["money.all.money"]["values"] == [10]
     study = serq.sweep(file, {"step": [1, 2]}, price_per_hour=2.5)
     assert list(study.frame()["money.all.device_hours"]) == [4.0, 4.0]
 
