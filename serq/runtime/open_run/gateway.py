@@ -111,7 +111,7 @@ class OpenGateway:
     def write_ended(self) -> None:
         """Write down those at the front that have ended, when they are many."""
         sent = self._sent
-        if len(sent) < _ROWS_AT_ONCE:
+        if len(sent) < 2 * _ROWS_AT_ONCE:
             return
         over = next((place for place, request in enumerate(sent) if not request.reason), len(sent))
         if over >= _ROWS_AT_ONCE:
