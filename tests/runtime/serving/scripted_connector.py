@@ -133,6 +133,5 @@ def script_connector(scenario: Scenario, patch: pytest.MonkeyPatch) -> None:
         return DecodeBenchConnector() if declared.name != "scripted" else ScriptedAnswers(scripts)
 
     patch.setattr(assembly, "_connector", connector)
-    patch.setattr("serq.runtime.serving.engine.KVWorker", ScriptedTransfers)
+    patch.setattr(kv_worker, "KVWorker", ScriptedTransfers)
     patch.setattr("serq.runtime.deployment.TransferLink", ScriptedLink)
-    assert kv_worker.KVWorker is KVWorker
