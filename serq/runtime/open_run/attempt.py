@@ -59,7 +59,7 @@ class Attempt:
         except SerqError as error:
             raise LeaveOpenRun(ClockReason.ERROR) from error
         except KeyboardInterrupt:
-            self._close(clock.now)
+            self._close(max([clock.now, *(engine.last_end for engine in self._engines)]))
             raise
         if self._limit is None:
             last = horizon

@@ -38,4 +38,5 @@ def test_a_signal_comes_through_between_two_steps() -> None:
     records = raised.value.records
     assert records is not None and records.stopped == "interrupted"
     assert records.clock_reason is None
+    assert 0.0 < records.engines[0].table.end[-1] <= records.end <= records.engines[0].table.end[-1] + 1.0
     assert 0 < records.engines[0].steps < REQUESTS * CHUNKS
