@@ -7,18 +7,17 @@ is written to ``build/fuzz``. Ends with 1 if any does.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from serq import api
 from serq.errors import CompileError, RunError, SerqError
 from serq.runtime.records import Records
 from serq.runtime.simulation import Simulation
+from tests.fuzz.command import keep, seeds_asked_for
 from tests.fuzz.engine_programs import EngineProgram
 
 
@@ -102,14 +101,10 @@ def difference(walk: Any, fast: Any) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
+    seeds = seeds_asked_for(__doc__, arguments)
     refused = differing = planned = 0
     walked: Counter[str] = Counter()
-    folder = Path("build/fuzz")
-    for seed in range(options.seed, options.seed + options.programs):
+    for seed in seeds:
         text = EngineProgram(seed).text()
         try:
             result = compared(text)
@@ -120,10 +115,8 @@ def main(arguments: list[str] | None = None) -> int:
         walked += result.walked
         if result.differences:
             differing += 1
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"fast_{seed}.sq").write_text(text)
-            print(f"program {seed} differs:\n  " + "\n  ".join(result.differences[:4]))
-    print(f"{options.programs} programs, {refused} refused, {differing} differ")
+            keep("fast", seed, text, result.differences)
+    print(f"{len(seeds)} programs, {refused} refused, {differing} differ")
     print(f"{planned} steps planned, walked: {dict(walked.most_common())}")
     return int(differing > 0)
 

@@ -7,18 +7,17 @@ any does.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 import serq
 from serq.errors import RunError
 from serq.runtime.engine import Engine
 from serq.runtime.simulation import Simulation
+from tests.fuzz.command import keep, seeds_asked_for
 from tests.fuzz.step_programs import random_step_program
 from tests.fuzz.straight_programs import random_straight_program
 from tests.fuzz.unwatched_programs import random_unwatched_program
@@ -89,16 +88,9 @@ def recorded(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
-    result = compare(range(options.seed, options.seed + options.programs))
-    folder = Path("build/fuzz")
+    result = compare(seeds_asked_for(__doc__, arguments))
     for seed, column in result.differing.items():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"step_{seed}.sq").write_text(program_of(seed))
-        print(f"program {seed} differs in {column}")
+        keep("step", seed, program_of(seed), [column])
     print(f"{result.programs} programs, {len(result.differing)} differ")
     print(f"{result.planned} iterations planned, walked: {dict(result.walked.most_common())}")
     return int(bool(result.differing))

@@ -8,12 +8,10 @@ figures, samples, findings, stays, preemptions, and how the run ended. A program
 
 from __future__ import annotations
 
-import argparse
 import sys
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from serq import api
@@ -21,6 +19,7 @@ from serq.errors import CompileError, RunError, SerqError
 from serq.runtime.records import Records
 from serq.runtime.serving.engines import EngineMode
 from serq.runtime.simulation import simulate
+from tests.fuzz.command import keep, seeds_asked_for
 from tests.fuzz.fast_path import columns, difference
 from tests.fuzz.open_programs import OpenProgram
 
@@ -72,14 +71,10 @@ def _run(program: api.Program, mode: EngineMode) -> tuple[dict[str, Any], Record
 
 def main(arguments: list[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
+    seeds = seeds_asked_for(__doc__, arguments)
     refused = differing = steps = preempting = 0
     reasons: Counter[str] = Counter()
-    folder = Path("build/fuzz")
-    for seed in range(options.seed, options.seed + options.programs):
+    for seed in seeds:
         text = OpenProgram(seed).text()
         try:
             result = compared(text)
@@ -92,11 +87,9 @@ def main(arguments: list[str] | None = None) -> int:
         reasons[result.reason] += not result.refused
         if result.differences:
             differing += 1
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"open_{seed}.sq").write_text(text)
-            print(f"program {seed} differs:\n  " + "\n  ".join(result.differences[:4]))
+            keep("open", seed, text, result.differences)
     ahead = reasons.pop("", 0)
-    print(f"{options.programs} programs, {refused} refused, {differing} differ")
+    print(f"{len(seeds)} programs, {refused} refused, {differing} differ")
     print(f"{ahead} ahead of the clock: {steps} steps, {preempting} with preemptions")
     print(f"on the clock: {dict(reasons.most_common())}")
     return int(differing > 0)

@@ -8,28 +8,21 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.fuzz.random_text import RandomText
+
 
 def random_step_program(seed: int) -> str:
     """The program of ``seed``; the same text for ever."""
     return "\n".join(_Program(Random(seed)).lines())
 
 
-class _Program:
+class _Program(RandomText):
     def __init__(self, rng: Random) -> None:
-        self.rng = rng
-        self.members = rng.choice((1, 1, 1, 2, 3))
-        self.family = f"[{self.members}]" if self.members > 1 else ""
-        self.index = f"[serial - {self.members} * floor(serial / {self.members})]" if self.members > 1 else ""
+        super().__init__(rng, "[serial - MEMBERS * floor(serial / MEMBERS)]")
         self.engine_admits = rng.random() < 0.6
         self.memory = rng.random() < 0.85
         self.settled = rng.random() < 0.3
         """Whether somebody waits at a pool that no engine admits to."""
-
-    def pick(self, *options: str) -> str:
-        return self.rng.choice(options)
-
-    def maybe(self, chance: float, text: str) -> str:
-        return text if self.rng.random() < chance else ""
 
     def lines(self) -> list[str]:
         """The program, a line each."""

@@ -8,26 +8,19 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.fuzz.random_text import RandomText
+
 
 def random_straight_program(seed: int) -> str:
     """The program of ``seed``; the same text for ever."""
     return "\n".join(_Program(Random(seed)).lines())
 
 
-class _Program:
+class _Program(RandomText):
     def __init__(self, rng: Random) -> None:
-        self.rng = rng
-        self.members = rng.choice((1, 1, 1, 2, 3))
-        self.family = f"[{self.members}]" if self.members > 1 else ""
-        self.index = "[member]" if self.members > 1 else ""
+        super().__init__(rng, "[member]")
         self.slots = rng.randint(1, 9)
         self.caches = self.members == 1 and rng.random() < 0.35
-
-    def pick(self, *options: str) -> str:
-        return self.rng.choice(options)
-
-    def maybe(self, chance: float, text: str) -> str:
-        return text if self.rng.random() < chance else ""
 
     def lines(self) -> list[str]:
         """The program, a line each."""
@@ -48,11 +41,6 @@ class _Program:
             f"run {{ horizon {self.pick('10', '20', '60')}; {self.maybe(0.3, 'warmup 5; ')}"
             f"seed {rng.randint(1, 99)}; {limit}}}",
         ]
-
-    def member(self) -> str:
-        if self.members == 1:
-            return ""
-        return f"set member = serial - {self.members} * floor(serial / {self.members}); "
 
     def engine(self) -> str:
         budget = self.maybe(0.85, f"budget {self.pick('9', '16', '32', '64', '256')}; ")

@@ -8,29 +8,22 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.fuzz.random_text import RandomText
+
 
 def random_unwatched_program(seed: int) -> str:
     """The program of ``seed``; the same text for ever."""
     return "\n".join(_Program(Random(seed)).lines())
 
 
-class _Program:
+class _Program(RandomText):
     def __init__(self, rng: Random) -> None:
-        self.rng = rng
-        self.members = rng.choice((1, 1, 1, 2, 3))
-        self.family = f"[{self.members}]" if self.members > 1 else ""
-        self.index = "[member]" if self.members > 1 else ""
+        super().__init__(rng, "[member]")
         self.engine_admits = self.members > 1 or rng.random() < 0.85
         self.block = rng.choice((None, 4, 16, 3, 16))
         self.lifo = rng.random() < 0.6
         self.caches = rng.random() < 0.25
         self.budget = rng.choice((8, 32, 64, 256, 20.5, None))
-
-    def pick(self, *options: str) -> str:
-        return self.rng.choice(options)
-
-    def maybe(self, chance: float, text: str) -> str:
-        return text if self.rng.random() < chance else ""
 
     def lines(self) -> list[str]:
         """The program, a line each."""
@@ -53,11 +46,6 @@ class _Program:
             f"run {{ horizon {self.pick('10', '20', '60')}; {self.maybe(0.3, 'warmup 5; ')}"
             f"seed {rng.randint(1, 99)}; }}",
         ]
-
-    def member(self) -> str:
-        if self.members == 1:
-            return ""
-        return f"set member = serial - {self.members} * floor(serial / {self.members}); "
 
     def engine(self) -> str:
         budget = "" if self.budget is None else f"budget {self.budget}; "
