@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Final, Protocol
 
+from serq.ir.wording import counted
 from serq.results.engines import EngineFigures, Latency
 from serq.results.evidence import costs_text
 from serq.results.modelled import matched
@@ -171,7 +172,7 @@ def _shortened(text: str) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{figure(number)} {noun}" if number == 1 else f"{figure(number)} {noun}s"
+    return counted(number, noun, figure(number))
 
 
 def _more(count: int) -> str:

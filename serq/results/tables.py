@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
+from serq.ir.wording import counted
 from serq.kernels.executor import Evidence
 from serq.results.answers import Answers
 from serq.results.engines import METRICS, EngineFigures, Latency
@@ -380,12 +381,9 @@ def notes(summaries: Mapping[str, Summary], pools: Sequence[PoolRow]) -> list[st
     for pool in pools:
         if pool.stuck:
             out.append(
-                f"pool `{name_of(pool)}`: {_count(pool.stuck, 'session')} preempted again without progress"
+                f"pool `{name_of(pool)}`: {counted(pool.stuck, 'session')} preempted again without progress"
             )
         if pool.rejected:
-            out.append(f"pool `{name_of(pool)}`: {_count(pool.rejected, 'session')} rejected, too big for it")
+            sessions = counted(pool.rejected, "session")
+            out.append(f"pool `{name_of(pool)}`: {sessions} rejected, too big for it")
     return out
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

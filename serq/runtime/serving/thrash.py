@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from serq.ir.wording import counted
 from serq.source import Diagnostic
 
 OFTEN: Final = 5
@@ -25,8 +26,8 @@ def thrash_sentence(name: str, tokens: int, lost: int, times: Mapping[int, int])
     if share < MUCH and most < OFTEN:
         return None
     return (
-        f"`{name}` thrashes: {_count(sum(times.values()), 'preemption')} lost {lost} computed tokens, "
-        f"{100 * share:.1f} % of all that it computed; request {worst} gave way {_count(most, 'time')}"
+        f"`{name}` thrashes: {counted(sum(times.values()), 'preemption')} lost {lost} computed tokens, "
+        f"{100 * share:.1f} % of all that it computed; request {worst} gave way {counted(most, 'time')}"
     )
 
 
@@ -46,7 +47,3 @@ def thrash_warning(
             help="fewer requests at once (`max_num_seqs`), more blocks, or less load",
         )
     ]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
