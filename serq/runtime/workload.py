@@ -62,9 +62,6 @@ class Workload:
         """Its sessions, where they are replayed in the order of the file."""
         self._gap = gap
         self._limit = inf if limit is None else limit
-        self._schedule: Iterator[tuple[float, TracedSession]] = iter(())
-        """Arrivals of `arrive trace` that are still to come, but for the next."""
-        self._next_traced: TracedSession | None = None
         self.exhausted = False
         """Whether `arrive trace` has brought all that it can."""
         if trace is not None:
@@ -91,12 +88,8 @@ class Workload:
                     self._arrive()
                 if isinstance(self._declaration.arrive, nodes.Closed):
                     self._world.on_session_end = self._replace
-            case nodes.Poisson():
-                self._plan_open_arrival(0.0)
-            case nodes.Renewal():
-                self._plan_open_arrival(self._next_time())
-            case nodes.Traced(speed):
-                self._plan_trace(speed)
+            case nodes.Poisson() | nodes.Renewal() | nodes.Traced():
+                self._plan_arrival(self.schedule())
 
     def _arrive(self, generation: int = 0, replayed: TracedSession | None = None) -> None:
         """One session arrives: it gets its number, its part of the trace, and runs `init` (R-B-072)."""
@@ -121,8 +114,10 @@ class Workload:
         return session
 
     def schedule(self) -> Iterator[tuple[float, TracedSession | None]]:
-        """When sessions arrive, and what they replay, where that does not depend on what becomes of them."""
-        clock = self._clock
+        """When sessions arrive, and what they replay, where that does not depend on what becomes of them.
+
+        With `arrive trace (k)` every trace session comes at its own time, the first at 0, k times as fast.
+        """
         match self._declaration.arrive:
             case nodes.Batch(count):
                 yield from repeat((0.0, None), int(count))
@@ -131,17 +126,12 @@ class Workload:
                 while not self.complete() and (following := next(arrivals, None)) is not None:
                     yield following
                 self.exhausted = True
-            case nodes.Poisson():
+            case nodes.Poisson() | nodes.Renewal() as arrive:
                 time = 0.0
-                yield time, None
-                while not self.complete():
-                    clock.now = time
-                    time = self._next_time()
+                if isinstance(arrive, nodes.Poisson):
                     yield time, None
-            case nodes.Renewal():
-                time = 0.0
                 while not self.complete():
-                    clock.now = time
+                    self._clock.now = time
                     time = self._next_time()
                     yield time, None
 
@@ -156,13 +146,18 @@ class Workload:
             )
         self._arrive(generation)
 
-    def _open_arrival(self) -> None:
-        self._arrive()
-        if not self.complete():
-            self._plan_open_arrival(self._next_time())
+    def _plan_arrival(self, schedule: Iterator[tuple[float, TracedSession | None]]) -> None:
+        """Put the next arrival on the clock, which will do the same for the one after it."""
+        following = next(schedule, None)
+        if following is None:
+            return
+        time, replayed = following
 
-    def _plan_open_arrival(self, time: float) -> None:
-        self._clock.at(time, self._open_arrival).calm = self._world.calm_arrivals
+        def arrive() -> None:
+            self._arrive(replayed=replayed)
+            self._plan_arrival(schedule)
+
+        self._clock.at(time, arrive).calm = self._world.calm_arrivals
 
     def _next_time(self) -> float:
         arrive = self._declaration.arrive
@@ -177,11 +172,6 @@ class Workload:
             )
         return now + gap
 
-    def _plan_trace(self, speed: float) -> None:
-        """`arrive trace (k)`: every trace session at its own time, the first at 0, k times as fast."""
-        self._schedule = in_order_of_time(self._timed_trace(), speed)
-        self._plan_traced_arrival()
-
     def _timed_trace(self) -> TraceSource:
         trace = self._trace
         if trace is None:
@@ -191,18 +181,6 @@ class Workload:
                 "`arrive trace` needs a trace with times: a session CSV has them in a column `time`"
             )
         return trace
-
-    def _plan_traced_arrival(self) -> None:
-        following = None if self.complete() else next(self._schedule, None)
-        if following is not None:
-            time, self._next_traced = following
-            self._clock.at(time, self._traced_arrival).calm = self._world.calm_arrivals
-        else:
-            self.exhausted = True
-
-    def _traced_arrival(self) -> None:
-        self._arrive(replayed=self._next_traced)
-        self._plan_traced_arrival()
 
     # --- what sessions bring ----------------------------------------------------------------------------
 
