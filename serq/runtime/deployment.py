@@ -267,13 +267,13 @@ _DECODE_FIRST = (nodes.Conditional(nodes.Variable("decoding"), nodes.Number(0.0)
 
 def _never_plans(step: nodes.Step) -> WalkReason | None:
     """Why a stage can plan no iteration ahead, whatever its residents do."""
-    if isinstance(step.cost, nodes.Via) or not reading.step_only(step.cost):
+    if isinstance(step.cost, nodes.Via) or not reading.stands_alone(step.cost):
         return WalkReason.COST
     if step.serve_only is not None or step.exclusive_prefill or step.serve_by not in ((), _DECODE_FIRST):
         return WalkReason.SCHEDULER
     limits = [limit for limit in (step.budget, step.chunk) if limit is not None]
     changing = reading.variables(limits) - {"inf", "residents", "decoders"}
-    return None if not changing and all(map(reading.step_only, limits)) else WalkReason.LIMITS
+    return None if not changing and all(map(reading.stands_alone, limits)) else WalkReason.LIMITS
 
 
 def _headers_change(program: nodes.Program) -> bool:

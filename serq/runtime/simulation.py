@@ -68,8 +68,9 @@ def simulate(
     program. ``trace`` is what the workload replays; ``keep_rows`` keeps the rows of every step of
     `vllm` stages, which costs time and memory; ``source_map`` lets messages show the text; files that
     executors read are relative to ``folder``. ``sink`` takes records away while the run goes on; those
-    returned are then the rest. ``engine`` says how engines run: "auto" plans steps ahead where that is
-    possible, "fast" refuses where it never is, "reference" walks every step; what is recorded is the same.
+    returned are then the rest. ``engine`` says how engines run: "auto" ahead of the clock where that is
+    possible, else with steps planned; "fast" refuses where no step ever is; "planned" is on the clock always,
+    "reference" walks every step. What is recorded is the same.
 
     Raises RunError, with ``records`` up to that instant, when a rule of the language is broken on the way;
     InterruptedRunError, likewise, at Ctrl-C; DataError for a trace that cannot be replayed.

@@ -34,8 +34,11 @@ def attributes_only(expressions: Iterable[nodes.Expr]) -> bool:
     )
 
 
-def step_only(expr: nodes.Node) -> bool:
-    """Whether a cost reads nothing but the step that it prices and the clock, and draws nothing."""
+def stands_alone(expr: nodes.Node) -> bool:
+    """Whether ``expr`` reads nothing but what it is evaluated for and the clock, and draws nothing.
+
+    That is the step for a cost, and the request for a key of a waiting queue.
+    """
     other = nodes.PoolRead | nodes.StageRead | nodes.RequestRead | nodes.Reusable | nodes.Draw
     return not any(isinstance(node, other) for node in descendants(expr))
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from serq.ir import nodes
 from serq.ir.serving import Waiting
-from serq.ir.walk import descendants
 from serq.runtime.clock import Clock
+from serq.runtime.codegen import reading
 from serq.runtime.open_run.cached_blocks import CachedBlocks
 from serq.runtime.open_run.engine import OpenEngine
-from serq.runtime.open_run.giving_way import StepPrice
+from serq.runtime.open_run.giving_way import OpenParts, StepPrice
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.planned_engine import ExpressionPrice
 from serq.runtime.vllm.extents.manager import ExtentKVCacheManager
@@ -35,9 +35,8 @@ def open_engines(
 
 def _keeps_order(waiting: Waiting) -> bool:
     """Whether the order of waiting depends on nothing but who waits, and since when."""
-    other = nodes.StageRead | nodes.PoolRead | nodes.Reusable | nodes.Draw | nodes.RequestRead
-    reads = any(isinstance(node, other) for key in waiting.keys for node in descendants(key))
-    return waiting.kind in ("fcfs", "short_request_first", "by") and not reads
+    known = waiting.kind in ("fcfs", "short_request_first", "by")
+    return known and all(map(reading.stands_alone, waiting.keys))
 
 
 def _open_engine(engine: VllmEngine, number: int, clock: Clock) -> OpenEngine | None:
@@ -60,4 +59,4 @@ def _open_engine(engine: VllmEngine, number: int, clock: Clock) -> OpenEngine | 
         step_price = StepPrice(None, changes=True, reads_clock=False, executor=price)
     waiting = parts.scheduler.waiting
     order = None if isinstance(waiting, FCFSRequestQueue) else waiting
-    return OpenEngine(engine, number, clock, step_price, cached, order)
+    return OpenEngine(OpenParts(engine, number, clock, step_price, cached, order))

@@ -31,10 +31,10 @@ class DecodeCounts:
         """How many of them need a block in step number i, at the remainder of -i."""
         self.ending: dict[int, list[OpenRequest]] = {}
         """Who gets the last token with which step."""
-        self.compositions = 0
-        """How often the counted have changed."""
         self.next_end = NEVER
         """The first of these steps."""
+        self.compositions = 0
+        """How often the counted have changed."""
         self.overrun: dict[int, list[OpenRequest]] = {}
         """Who gets the last share, which brings nothing, with which step."""
         self._ends: list[int] = []

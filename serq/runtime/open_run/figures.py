@@ -23,10 +23,7 @@ class StageFigures:
 
     def come(self, now: float) -> None:
         """A request is sent."""
-        elapsed = now - self._since
-        self._present += self.number * elapsed
-        self._busy += elapsed if self.number else 0.0
-        self._since = now
+        self._account(now)
         self.number += 1
 
     def go(self, now: float, ended: Sequence[OpenRequest]) -> None:

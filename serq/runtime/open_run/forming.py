@@ -6,30 +6,19 @@ from math import inf
 
 from serq.kernels.executor import DecodeTotals
 from serq.kernels.step_batch import BatchRow, StepBatch
-from serq.runtime.clock import Clock
-from serq.runtime.open_run.cached_blocks import CachedBlocks
-from serq.runtime.open_run.giving_way import GivingWay, StepPrice
+from serq.runtime.open_run.giving_way import GivingWay, OpenParts
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.pricing import MeteredExecutor
-from serq.runtime.serving.engine import VllmEngine
+from serq.runtime.serving.gateway import request_id
 from serq.runtime.serving.step_totals import StepTotals
-from serq.runtime.vllm.request_queue import RequestQueue
 
 
 class Forming(GivingWay):
     """The forming of a step."""
 
-    def __init__(
-        self,
-        stage: VllmEngine,
-        number: int,
-        clock: Clock,
-        price: StepPrice,
-        cached: CachedBlocks | None,
-        order: RequestQueue | None,
-    ) -> None:
-        super().__init__(stage, number, clock, price, cached, order)
+    def __init__(self, parts: OpenParts) -> None:
+        super().__init__(parts)
         self._blocked = False
         """Whether the first who waits found no blocks."""
         self._shares = self._prefilled = 0
@@ -108,7 +97,7 @@ class Forming(GivingWay):
                 self.cached.take(need)
         self._blocked = False
         self._prefilled, decodes = 0, self.count
-        self._written = []
+        self._written.clear()
         self._shares = decodes
         budget = self.budget - decodes
         if self.partial or self.waiting:
@@ -309,4 +298,4 @@ class Forming(GivingWay):
 
 def _name(request: OpenRequest) -> str:
     """The id of ``request`` in the rows of a step."""
-    return f"{request.row:07d}"
+    return request_id(request.row, request.job)

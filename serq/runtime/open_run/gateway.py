@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from math import inf
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from serq.runtime.clock import Clock
 from serq.runtime.open_run.engine import OpenEngine
@@ -13,12 +13,8 @@ from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.open_run.stage import OpenStage
 from serq.runtime.request_records import FINISH_REASONS, RequestTable
-from serq.runtime.serving.gateway import RequestTerms, hash_ids_of, whole
-from serq.runtime.serving.identity import own_tokens, prompt_tokens
+from serq.runtime.serving.gateway import RequestTerms, asked_lengths, prompt_of, whole
 from serq.runtime.session import Session
-
-if TYPE_CHECKING:
-    from serq.runtime.vllm.tokens import TokenSequence
 
 _COLUMNS: Final = (
     ("turn", "turn"), ("engine", "engine"), ("label", "label"), ("sent", "sent_time"),
@@ -63,7 +59,7 @@ class OpenGateway:
             request.reason, request.end_time, self.rejected = "rejected", now, True
             return
         if engine.hasher is not None:
-            request.tokens = self._tokens(session, number, prompt, terms)
+            request.tokens = prompt_of(session, number, prompt, terms)
             request.chain = engine.hasher.keys_of(request.tokens)
         engine.run(now)
         engine.send(request)
@@ -77,34 +73,17 @@ class OpenGateway:
 
     def _end(self, engine: OpenEngine, terms: RequestTerms, prompt: int) -> tuple[int, bool, int]:
         """(outputs that end it, whether the model stops there, shares beyond that) (S-099, S-103b)."""
-        lowest = whole(terms.min_tokens, "`min_tokens`") if terms.min_tokens else 0
-        length = max(whole(terms.output_tokens, "output tokens", lowest=1), lowest)
+        lowest, length, asked = asked_lengths(terms)
         room = engine.max_model_len - prompt
-        if terms.max_tokens is None:
-            if lowest > room:
-                raise LeaveOpenRun(ClockReason.STOP)
-            return min(length, room), False, 0
-        limit = min(whole(terms.max_tokens, "`max_tokens`", lowest=1), room)
+        limit = room if asked is None else min(asked, room)
         if lowest > limit:
             raise LeaveOpenRun(ClockReason.STOP)
-        if length > limit:
-            return limit, False, 0
+        if asked is None or length > limit:
+            return min(length, limit), False, 0
         overruns = engine.depth > 1 and length < limit
         if overruns and self._drains:
             raise LeaveOpenRun(ClockReason.STOP)  # the run ends before such a share does
         return length, True, int(overruns)
-
-    @staticmethod
-    def _tokens(session: Session, number: int, prompt: int, terms: RequestTerms) -> TokenSequence:
-        if terms.prefix is None and not terms.traced:
-            return own_tokens(number, prompt)
-        prefix = terms.prefix
-        return prompt_tokens(
-            number,
-            prompt,
-            prefix=None if prefix is None else (prefix[0], whole(prefix[1], "tokens of `prefix`")),
-            hash_ids=hash_ids_of(session) if terms.traced else None,
-        )
 
     # --- what is written down -----------------------------------------------------------------------------
 

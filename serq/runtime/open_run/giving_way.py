@@ -32,28 +32,30 @@ class StepPrice(NamedTuple):
     executor: MeteredExecutor | None = None
 
 
+class OpenParts(NamedTuple):
+    """What an engine of an open run is made of.
+
+    ``number`` is its place among the engines of the run, ``order`` that in which requests wait, where it is
+    not that of arrival.
+    """
+
+    stage: VllmEngine
+    number: int
+    clock: Clock
+    price: StepPrice
+    cached: CachedBlocks | None
+    order: RequestQueue | None
+
+
 class GivingWay(Notes):
     """What an engine holds, and preemption."""
 
-    def __init__(
-        self,
-        stage: VllmEngine,
-        number: int,
-        clock: Clock,
-        price: StepPrice,
-        cached: CachedBlocks | None,
-        order: RequestQueue | None,
-    ) -> None:
-        """``order``: in which requests wait, where it is not that of arrival."""
+    def __init__(self, parts: OpenParts) -> None:
+        stage, self.number, self.clock, self.price, self.cached, order = parts
         config = stage.resolved.config
         super().__init__(stage)
-        self.number = number
-        """Its place among the engines of the run."""
-        self.clock = clock
         self.hasher = stage.hasher
         self.max_model_len = config.max_model_len
-        self.price = price
-        self.cached = cached
         self.budget = config.token_budget
         self.max_num_seqs = config.max_num_seqs
         self.threshold = config.long_prefill_token_threshold or config.max_model_len

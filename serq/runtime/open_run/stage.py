@@ -30,10 +30,10 @@ class OpenStage:
 
     def busy(self) -> float:
         """`busy`: requests that run."""
-        return float(len(self._now().running))
+        return self.running()
 
     def running(self) -> float:
-        """`running`: the same."""
+        """`running`: requests that run, which need not be in the step under way."""
         return float(len(self._now().running))
 
     def waiting(self) -> float:

@@ -97,7 +97,7 @@ class EngineAssembly(Engines):
             decode_cost = ExecutorCost(price)
         elif walks is None and isinstance(price, ExpressionPrice):
             decode_cost = ExpressionCost(price.cost, price.reads, clock)
-            walks = None if reading.step_only(declared.cost) else self._insist(stage.name, WalkReason.COST)
+            walks = None if reading.stands_alone(declared.cost) else self._insist(stage.name, WalkReason.COST)
         parts = EngineParts(resolved, scheduler, price, hasher, link, decode_cost, walks)
         pool = scheduler.kv_cache_manager.block_pool
         layout = _layout(stage.name, declared, resolved.config) if self._keeps_rows else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,7 +14,7 @@ from serq.runtime.serving.identity import own_tokens, prompt_tokens
 from serq.runtime.serving.sent_request import SentRequest, ServedRequest
 from serq.runtime.session import Session
 from serq.runtime.vllm.request import StopRule
-from serq.runtime.vllm.tokens import OutputScript, TokenSequence
+from serq.runtime.vllm.tokens import OutputScript, Piece, TokenSequence
 
 if TYPE_CHECKING:
     from serq.runtime.serving.engine import VllmEngine
@@ -110,7 +110,7 @@ class Gateway:
         stop_rule, output = _end(number, terms)
         priority = terms.priority
         request = ServedRequest(
-            _request_id(number, terms.job),
+            request_id(number, terms.job),
             self._prompt(session, number, terms),
             stop_rule,
             output,
@@ -141,17 +141,9 @@ class Gateway:
     def _prompt(self, session: Session, number: int, terms: RequestTerms) -> TokenSequence:
         if terms.source is not None:
             return self._fetched_prompt(session, terms.source, terms)
-        if terms.follows is None and terms.prefix is None and not terms.traced:
-            return own_tokens(number, whole(terms.new_tokens, "prompt tokens"))
         earlier = None if terms.follows is None else session.requests.get(terms.follows)
-        prefix = terms.prefix
-        return prompt_tokens(
-            number,
-            whole(terms.new_tokens, "prompt tokens"),
-            conversation=() if earlier is None else earlier.request.tokens.runs,
-            prefix=None if prefix is None else (prefix[0], whole(prefix[1], "tokens of `prefix`")),
-            hash_ids=hash_ids_of(session) if terms.traced else None,
-        )
+        conversation = () if earlier is None else earlier.request.tokens.runs
+        return prompt_of(session, number, whole(terms.new_tokens, "prompt tokens"), terms, conversation)
 
     def _fetched_prompt(self, session: Session, handle: str, terms: RequestTerms) -> TokenSequence:
         """The prompt of request ``handle``; the statement says its length, too."""
@@ -165,7 +157,23 @@ class Gateway:
         return TokenSequence(request.tokens.prefix(request.num_prompt_tokens))
 
 
-def hash_ids_of(session: Session) -> array[int]:
+def prompt_of(
+    session: Session, number: int, new_tokens: int, terms: RequestTerms, conversation: Sequence[Piece] = ()
+) -> TokenSequence:
+    """The prompt of request ``number``: the ``conversation`` that it continues, and what it says itself."""
+    prefix = terms.prefix
+    if prefix is None and not terms.traced and not conversation:
+        return own_tokens(number, new_tokens)
+    return prompt_tokens(
+        number,
+        new_tokens,
+        conversation=conversation,
+        prefix=None if prefix is None else (prefix[0], whole(prefix[1], "tokens of `prefix`")),
+        hash_ids=_hash_ids(session) if terms.traced else None,
+    )
+
+
+def _hash_ids(session: Session) -> array[int]:
     """The hash ids of the turn that ``session`` is in."""
     trace = session.trace
     if trace is None or trace.hash_ids is None:
@@ -181,7 +189,7 @@ def _next_number(session: Session) -> int:
     return session.request_count - 1
 
 
-def _request_id(number: int, job: float) -> str:
+def request_id(number: int, job: float) -> str:
     """Ids compare in the order of sending; the job stands in them as the queue of jobs expects it (V-019)."""
     return f"{number:07d}" if isnan(job) else f"{number:07d}#job_name[{job:.10g}]#"
 
@@ -191,13 +199,19 @@ def _end(number: int, terms: RequestTerms) -> tuple[StopRule, OutputScript]:
 
     The model is not let stop before `min_tokens`.
     """
+    lowest, length, limit = asked_lengths(terms)
+    source = ("output", number)
+    if limit is None:
+        return StopRule(length, lowest), OutputScript(source)
+    return StopRule(limit, lowest), OutputScript(source, end_at=length - 1)
+
+
+def asked_lengths(terms: RequestTerms) -> tuple[int, int, int | None]:
+    """(`min_tokens`, the length at which the model would stop, `max_tokens` where it is written)."""
     lowest = whole(terms.min_tokens, "`min_tokens`") if terms.min_tokens else 0
     length = max(whole(terms.output_tokens, "output tokens", lowest=1), lowest)
-    source = ("output", number)
-    if terms.max_tokens is None:
-        return StopRule(length, lowest), OutputScript(source)
-    limit = whole(terms.max_tokens, "`max_tokens`", lowest=1)
-    return StopRule(limit, lowest), OutputScript(source, end_at=length - 1)
+    limit = None if terms.max_tokens is None else whole(terms.max_tokens, "`max_tokens`", lowest=1)
+    return lowest, length, limit
 
 
 def whole(value: float, what: str, lowest: float = 0) -> int:

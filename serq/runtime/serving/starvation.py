@@ -52,7 +52,7 @@ class InMemoryWaits:
     def __init__(self, table: RequestTable, engine: int) -> None:
         columns = (table.engine, table.session, table.queued, table.scheduled, table.finish)
         self._rows = [
-            (place, *row[1:])
+            (place, *row[1:])  # a tuple as Wait has it: there may be a million
             for place, row in enumerate(zip(*columns, strict=True))
             if row[0] == engine and row[2] >= 0.0  # NaN: it was never taken in
         ]
@@ -72,8 +72,8 @@ class InMemoryWaits:
 
     def longest(self, now: float) -> float:
         """The longest wait of anybody, till ``now`` of those who still wait; 0 if there is none."""
-        ends = (row[3] if row[3] >= 0.0 else row[4] if row[4] >= 0.0 else now for row in self._rows)
-        return max((end - row[2] for end, row in zip(ends, self._rows, strict=True)), default=0.0)
+        others = [Wait(*row).length(now) for row in self._rows if not row[3] >= 0.0]
+        return max([*self._lengths[-1:], *others], default=0.0)
 
 
 def quantile_of_waits(waits: Waits) -> float:

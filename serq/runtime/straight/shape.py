@@ -132,7 +132,7 @@ def _decides_regularly(step: nodes.Step, slots: float) -> bool:
     budget = step.budget
     return (
         not isinstance(step.cost, nodes.Via)
-        and reading.step_only(step.cost)
+        and reading.stands_alone(step.cost)
         and step.chunk is None
         and not step.exclusive_prefill
         and step.serve_only is None
