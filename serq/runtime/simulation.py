@@ -68,9 +68,8 @@ def simulate(
     program. ``trace`` is what the workload replays; ``keep_rows`` keeps the rows of every step of
     `vllm` stages, which costs time and memory; ``source_map`` lets messages show the text; files that
     executors read are relative to ``folder``. ``sink`` takes records away while the run goes on; those
-    returned are then the rest. ``engine`` says how engines run: "auto" ahead of the clock where that is
-    possible, else with steps planned; "fast" refuses where no step ever is; "planned" is on the clock always,
-    "reference" walks every step. What is recorded is the same.
+    returned are then the rest. ``engine``: "auto" is ahead of the clock where that is possible, else steps
+    are planned; "fast" refuses where none ever is, "planned" is always on the clock, "reference" walks.
 
     Raises RunError, with ``records`` up to that instant, when a rule of the language is broken on the way;
     InterruptedRunError, likewise, at Ctrl-C; DataError for a trace that cannot be replayed.
