@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from serq.runtime.open_run.prompts import PromptChains
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.vllm.extents.pool import BlockTable, ExtentPool, Stretch
 
@@ -12,6 +13,7 @@ class CachedBlocks:
     def __init__(self, pool: ExtentPool, block_size: int) -> None:
         self.pool = pool
         self.take = pool.take
+        self.chain = PromptChains(block_size).chain
         self._size = block_size
 
     def find(self, request: OpenRequest) -> tuple[list[Stretch], int]:
@@ -41,13 +43,6 @@ class CachedBlocks:
         end, table = num_tokens // self._size, request.table
         if end > table.published:
             self.pool.publish_prefix(table, request.chain, end)
-
-    @staticmethod
-    def note_outputs(request: OpenRequest, count: int) -> None:
-        """``count`` more outputs have come, the next after those that are known."""
-        if count > 0:
-            request.tokens.append(("output", request.row), request.num_output_tokens, count)
-            request.chain.extend()
 
     def release(self, request: OpenRequest, held: int, known: int) -> None:
         """Let go of the ``held`` blocks of ``request``, the last first; ``known`` tokens stay findable.

@@ -119,7 +119,7 @@ class OpenEngine(Forming):
             if request.joined >= 0:
                 known = request.offset + number + 1
                 del self.running[request]
-                self.release(request, known + request.overruns, known, request.outputs - 1)
+                self.release(request, known + request.overruns, known)
             else:
                 self._leave_queue(request, now)
             request.num_output_tokens = request.outputs
@@ -132,8 +132,6 @@ class OpenEngine(Forming):
         """Who gave way while step ``number`` was in flight gets its token (S-104); those whose last it is."""
         ending = []
         for request in self.stale:
-            if self.cached is not None:
-                self.cached.note_outputs(request, 1)
             request.num_output_tokens += 1
             request.num_tokens += 1
             request.last_time, request.last_step = now, number

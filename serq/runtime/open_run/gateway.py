@@ -13,7 +13,7 @@ from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.open_run.stage import OpenStage
 from serq.runtime.request_records import FINISH_REASONS, RequestTable
-from serq.runtime.serving.gateway import RequestTerms, asked_lengths, prompt_of, whole
+from serq.runtime.serving.gateway import RequestTerms, asked_lengths, named_parts, whole
 from serq.runtime.session import Session
 
 _COLUMNS: Final = (
@@ -58,9 +58,8 @@ class OpenGateway:
         if prompt >= engine.max_model_len:
             request.reason, request.end_time, self.rejected = "rejected", now, True
             return
-        if engine.hasher is not None:
-            request.tokens = prompt_of(session, number, prompt, terms)
-            request.chain = engine.hasher.keys_of(request.tokens)
+        if engine.cached is not None:
+            request.chain = engine.cached.chain(prompt, *named_parts(session, terms))
         engine.run(now)
         engine.send(request)
 

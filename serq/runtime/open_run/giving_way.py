@@ -54,7 +54,6 @@ class GivingWay(Notes):
         stage, self.number, self.clock, self.price, self.cached, order = parts
         config = stage.resolved.config
         super().__init__(stage)
-        self.hasher = stage.hasher
         self.max_model_len = config.max_model_len
         self.budget = config.token_budget
         self.max_num_seqs = config.max_num_seqs
@@ -124,7 +123,7 @@ class GivingWay(Notes):
         else:
             self.partial.remove(victim)
             lost = victim.computed
-            self.release(victim, lost, lost, victim.num_output_tokens)
+            self.release(victim, lost, lost)
         victim.computed = victim.held = 0
         self.queue.note_preemption(victim.row, lost, needed_by.row, now, number)
         victim.num_preemptions += 1
@@ -137,7 +136,7 @@ class GivingWay(Notes):
         lost = self.withdraw(victim, number)
         in_flight = number - self.processed
         outputs = victim.before + max(0, ended - victim.joined + 1)
-        self.release(victim, lost, lost - in_flight, outputs)
+        self.release(victim, lost, lost - in_flight)
         if outputs > victim.before:
             victim.last_time, victim.last_step = self.last_end, ended
         victim.num_output_tokens = outputs
@@ -147,16 +146,12 @@ class GivingWay(Notes):
             self.stale.append(victim)
         return lost
 
-    def release(self, request: OpenRequest, computed: int, known: int, outputs: int) -> None:
-        """Free the blocks of ``request``, with ``computed`` tokens, and of these ``known``.
-
-        The first ``outputs`` outputs have come.
-        """
+    def release(self, request: OpenRequest, computed: int, known: int) -> None:
+        """Free the blocks of ``request``, with ``computed`` tokens, and of these ``known``."""
         held = -(-computed // self.size)
         cached = self.cached
         if cached is None:
             self.free += held
             return
-        cached.note_outputs(request, outputs - request.num_output_tokens)
         cached.release(request, held, known)
         self.free = cached.pool.num_free_blocks

@@ -56,7 +56,6 @@ class OpenRequest:
         "session",
         "stops",
         "table",
-        "tokens",
         "turn",
         "waits_since",
     )
@@ -67,7 +66,6 @@ class OpenRequest:
 
     chain: Any
     """The prefixes of its prompt and outputs, where prefixes are cached."""
-    tokens: Any
     table: Any
     """Its blocks, likewise."""
     admission: int

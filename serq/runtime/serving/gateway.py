@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from serq.errors import RunError
 from serq.runtime.clock import Clock
 from serq.runtime.random import RandomSource
-from serq.runtime.serving.identity import own_tokens, prompt_tokens
+from serq.runtime.serving.identity import Prefix, own_tokens, prompt_tokens
 from serq.runtime.serving.sent_request import SentRequest, ServedRequest
 from serq.runtime.session import Session
 from serq.runtime.vllm.request import StopRule
@@ -161,15 +161,18 @@ def prompt_of(
     session: Session, number: int, new_tokens: int, terms: RequestTerms, conversation: Sequence[Piece] = ()
 ) -> TokenSequence:
     """The prompt of request ``number``: the ``conversation`` that it continues, and what it says itself."""
-    prefix = terms.prefix
-    if prefix is None and not terms.traced and not conversation:
+    prefix, hash_ids = named_parts(session, terms)
+    if prefix is None and hash_ids is None and not conversation:
         return own_tokens(number, new_tokens)
-    return prompt_tokens(
-        number,
-        new_tokens,
-        conversation=conversation,
-        prefix=None if prefix is None else (prefix[0], whole(prefix[1], "tokens of `prefix`")),
-        hash_ids=_hash_ids(session) if terms.traced else None,
+    return prompt_tokens(number, new_tokens, conversation=conversation, prefix=prefix, hash_ids=hash_ids)
+
+
+def named_parts(session: Session, terms: RequestTerms) -> tuple[Prefix | None, array[int] | None]:
+    """The text with which a prompt begins, and its hash ids; None: the clause is not written."""
+    prefix = terms.prefix
+    return (
+        None if prefix is None else (prefix[0], whole(prefix[1], "tokens of `prefix`")),
+        _hash_ids(session) if terms.traced else None,
     )
 
 

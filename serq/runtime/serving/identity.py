@@ -32,8 +32,25 @@ def prompt_tokens(
 ) -> TokenSequence:
     """The prompt of request ``number``: the conversation it continues, then ``new_tokens`` tokens.
 
-    A prefix fills those of its tokens that lie behind the conversation; what nothing names is the request's
-    own. Hash ids name the new tokens from their first on.
+    What nothing names is the request's own.
+    """
+    tokens = shared_tokens(new_tokens, conversation=conversation, prefix=prefix, hash_ids=hash_ids)
+    total = sum(length for _, _, length in conversation) + new_tokens
+    tokens.append(("prompt", number), tokens.length, total - tokens.length)
+    return tokens
+
+
+def shared_tokens(
+    new_tokens: int,
+    *,
+    conversation: Sequence[Piece] = (),
+    prefix: Prefix | None = None,
+    hash_ids: Sequence[int] | None = None,
+) -> TokenSequence:
+    """What a prompt of ``new_tokens`` tokens after a ``conversation`` may share with others: its beginning.
+
+    A prefix fills those of its tokens that lie behind the conversation. Hash ids name the new tokens from
+    their first on.
     """
     tokens = TokenSequence(conversation)
     total = tokens.length + new_tokens
@@ -42,5 +59,4 @@ def prompt_tokens(
         tokens.append(("text", text), tokens.length, min(length, total) - tokens.length)
     for hash_id in hash_ids or ():
         tokens.append(("hash", hash_id), 0, min(TOKENS_PER_HASH, total - tokens.length))
-    tokens.append(("prompt", number), tokens.length, total - tokens.length)
     return tokens

@@ -6,7 +6,7 @@ numbered from 0, and (run, number) names a prefix exactly where the chained key 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 from serq.runtime.vllm.tokens import Piece, TokenSequence
 
@@ -36,20 +36,26 @@ class RunHasher:
         return PrefixChain(self, sequence)
 
 
-class PrefixChain:
-    """The whole blocks of one sequence as runs, extended as its tokens come to exist.
+class Chain:
+    """The blocks of one request: run i holds ``ends[i - 1]`` to ``ends[i] - 1``, from its own block 0 on."""
 
-    Run number i holds the blocks ``ends[i - 1]`` to ``ends[i] - 1``, from its own block 0 on.
-    """
+    __slots__ = ("ends", "runs")
 
-    __slots__ = ("_hasher", "_offset", "_open", "_piece", "_sequence", "block_size", "ends", "runs")
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.ends: list[int] = []
+
+
+class PrefixChain(Chain):
+    """The whole blocks of one sequence, extended as its tokens come to exist."""
+
+    __slots__ = ("_hasher", "_offset", "_open", "_piece", "_sequence", "block_size")
 
     def __init__(self, hasher: RunHasher, sequence: TokenSequence) -> None:
+        super().__init__()
         self._hasher = hasher
         self._sequence = sequence
         self.block_size = hasher.block_size
-        self.runs: list[Run] = []
-        self.ends: list[int] = []
         self._piece = 0
         self._offset = 0
         self._open = False
@@ -85,19 +91,6 @@ class PrefixChain:
                 self._open = True
             self._offset += whole * size
             missing -= whole
-
-    def parts(self, first: int, end: int) -> Iterator[tuple[Run, int, int]]:
-        """(run, from, to) of the blocks ``first`` to ``end - 1``."""
-        ends = self.ends
-        place = len(ends) - 1
-        while place and ends[place - 1] > first:
-            place -= 1
-        while first < end:
-            before = ends[place - 1] if place else 0
-            until = min(end, ends[place])
-            yield self.runs[place], first - before, until - before
-            first = until
-            place += 1
 
     def _append(self, content: tuple[Hashable, ...], blocks: int) -> None:
         parent: tuple[Hashable, ...] = ()

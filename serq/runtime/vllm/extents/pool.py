@@ -8,13 +8,13 @@ that a number stands for them.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Sequence
 from operator import attrgetter
 
 from serq.errors import RunError
 from serq.runtime.vllm.block_pool import BlockPool
-from serq.runtime.vllm.extents.chains import PrefixChain, Run
+from serq.runtime.vllm.extents.chains import Chain, Run
 
 _BY_START = attrgetter("lo")
 
@@ -77,7 +77,7 @@ class ExtentPool(BlockPool):
 
     # ---- lookup ---------------------------------------------------------------
 
-    def find(self, chain: PrefixChain, limit: int) -> tuple[list[Stretch], int]:
+    def find(self, chain: Chain, limit: int) -> tuple[list[Stretch], int]:
         """What caches the longest prefix of at most ``limit`` blocks, and its length (S-073)."""
         found: list[Stretch] = []
         length = 0
@@ -151,10 +151,15 @@ class ExtentPool(BlockPool):
 
     # ---- publication ------------------------------------------------------------
 
-    def publish_prefix(self, table: BlockTable, chain: PrefixChain, end: int) -> None:
+    def publish_prefix(self, table: BlockTable, chain: Chain, end: int) -> None:
         """Make the first ``end`` blocks of a table findable (S-080)."""
-        for run, lo, hi in chain.parts(table.published, end):
-            self._publish(table, run, lo, hi)
+        runs, ends, first = chain.runs, chain.ends, table.published
+        place = bisect_right(ends, first)
+        while first < end:
+            before, until = ends[place - 1] if place else 0, min(end, ends[place])
+            self._publish(table, runs[place], first - before, until - before)
+            first = until
+            place += 1
         table.published = end
 
     def _publish(self, table: BlockTable, run: Run, lo: int, hi: int) -> None:
