@@ -7,14 +7,14 @@ import copyreg
 from typing import Any, Final, TypeVar
 
 from serq.runtime.serving.step_totals import StepTotals, TotalsReader
-from serq.runtime.vllm.extents.chains import PrefixChain, RunHasher
+from serq.runtime.vllm.extents.chains import PrefixChain, Run, RunHasher
 from serq.runtime.vllm.extents.pool import Extent, ExtentPool
 from serq.runtime.vllm.tokens import TokenSequence
 
 Value = TypeVar("Value")
 
 _BLANKS: Final[dict[type, Any]] = {
-    Extent: lambda: Extent(None, 0, 0),
+    Extent: lambda: Extent(Run(), 0, 0),
     ExtentPool: lambda: ExtentPool(1, enable_caching=False),
     PrefixChain: lambda: PrefixChain(RunHasher(1), TokenSequence()),
     RunHasher: lambda: RunHasher(1),

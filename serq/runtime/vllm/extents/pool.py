@@ -27,7 +27,7 @@ class Extent:
 
     __slots__ = ("after", "before", "hi", "holders", "is_copy", "lo", "run")
 
-    def __init__(self, run: Run | None, lo: int, hi: int) -> None:
+    def __init__(self, run: Run, lo: int, hi: int) -> None:
         self.run = run
         self.lo = lo
         self.hi = hi
@@ -60,7 +60,7 @@ class ExtentPool(BlockPool):
         self.enable_caching = enable_caching
         self._num_free = num_gpu_blocks - 1
         self._uncached = num_gpu_blocks - 1
-        self._list = Extent(None, 0, 0)
+        self._list = Extent(Run(), 0, 0)
         self._index: dict[Run, list[Extent]] = {}
         self._copies: dict[Run, list[Extent]] = {}
 
@@ -114,10 +114,11 @@ class ExtentPool(BlockPool):
         while count:
             first = self._list.after
             length = first.hi - first.lo
-            if length <= count:
-                self._unlink(first)
-            self._evict(first, min(length, count))
-            count -= min(length, count)
+            if length > count:
+                self._shorten(first, count)
+                return
+            self._evict(first)
+            count -= length
 
     def take_hit(self, table: BlockTable, hit: Sequence[Stretch]) -> None:
         """Start ``table`` with a hit, taken out of the free list if need be (S-094)."""
@@ -169,7 +170,8 @@ class ExtentPool(BlockPool):
             return
         last = cached[-1]
         if last.hi == lo:
-            if last is (table.extents[-1] if table.extents else None) and len(last.holders) == 1:
+            holders = last.holders
+            if len(holders) == 1 and holders[0] is table:
                 last.hi = hi
             else:
                 cached.append(self._held(table, run, lo, hi))
@@ -202,7 +204,7 @@ class ExtentPool(BlockPool):
         if self._num_free != self.num_gpu_blocks - 1:
             return False
         self._uncached = self._num_free
-        self._list = Extent(None, 0, 0)
+        self._list = Extent(Run(), 0, 0)
         self._index = {}
         self._copies = {}
         return True
@@ -218,7 +220,6 @@ class ExtentPool(BlockPool):
     def _split(self, extent: Extent, place: int) -> Extent:
         """Cut an extent in two at ``place``; it keeps the lower part, the upper one is new."""
         run = extent.run
-        assert run is not None
         upper = Extent(run, place, extent.hi)
         extent.hi = place
         upper.is_copy = extent.is_copy
@@ -233,35 +234,42 @@ class ExtentPool(BlockPool):
             extent.before = upper
         return upper
 
-    def _evict(self, extent: Extent, count: int) -> None:
-        """Forget what the last ``count`` blocks of an extent cache; the next copies take their places."""
-        run = extent.run
-        assert run is not None
+    def _shorten(self, extent: Extent, count: int) -> None:
+        """Forget what the last ``count`` blocks of a free extent cache."""
         hi = extent.hi
-        lo = extent.hi = hi - count
-        beside = self._copies[run] if extent.is_copy else self._index[run]
-        if extent.hi == extent.lo:
-            beside.remove(extent)
-        if not extent.is_copy and run in self._copies:
-            self._promote(run, lo, hi)
-        self._drop_if_empty(run)
+        extent.hi = hi - count
+        if self._copies and not extent.is_copy:
+            self._promote(extent.run, hi - count, hi)
 
-    def _drop_if_empty(self, run: Run) -> None:
-        if not self._copies.get(run, True):
-            del self._copies[run]
-        if not self._index[run]:
-            del self._index[run]
+    def _evict(self, extent: Extent) -> None:
+        """Forget what a free extent caches."""
+        self._unlink(extent)
+        if extent.is_copy:
+            self._remove(self._copies, extent)
+            return
+        if self._copies:
+            self._promote(extent.run, extent.lo, extent.hi)
+        self._remove(self._index, extent)
+
+    @staticmethod
+    def _remove(extents: dict[Run, list[Extent]], extent: Extent) -> None:
+        """Take ``extent`` out of those of its run."""
+        beside = extents[extent.run]
+        if len(beside) > 1:
+            beside.remove(extent)
+        else:
+            del extents[extent.run]
 
     def _promote(self, run: Run, lo: int, hi: int) -> None:
         """Let copies of the blocks ``lo`` to ``hi - 1`` be found, those published first before others."""
-        for copy in self._copies[run]:
+        for copy in self._copies.get(run, ()):
             start, end = max(lo, copy.lo), min(hi, copy.hi)
             if start >= end:
                 continue
             part = self._split(copy, start) if copy.lo < start else copy
             if part.hi > end:
                 self._split(part, end)
-            self._copies[run].remove(part)
+            self._remove(self._copies, part)
             part.is_copy = False
             insort(self._index[run], part, key=_BY_START)
             if lo < start:
