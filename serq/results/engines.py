@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from math import inf, isnan, nan
 from typing import Final
 
@@ -44,7 +45,7 @@ class Latency:
     @classmethod
     def of(cls, times: Sequence[float]) -> Latency:
         """The figures of ``times``; NaN where there are none, and those that are NaN left out."""
-        return cls.of_samples(InMemory([time for time in times if not isnan(time)]))
+        return cls.of_samples(InMemory(list(filterfalse(isnan, times))))
 
     @classmethod
     def of_samples(cls, times: OrderedSamples) -> Latency:
@@ -139,8 +140,6 @@ def _figures(row: EngineRow, table: RequestTable, places: list[int], span: float
     )
 
 
-def latency_of(
-    metric: Callable[[RequestTable, int], float], table: RequestTable, places: Sequence[int]
-) -> Latency:
+def latency_of(metric: metrics.Metric, table: RequestTable, places: Sequence[int]) -> Latency:
     """The figures of ``metric`` over the requests at ``places``."""
-    return Latency.of([metric(table, place) for place in places])
+    return Latency.of(metric(table, places))

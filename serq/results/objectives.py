@@ -19,7 +19,7 @@ from typing import Final
 from serq.ir.expectations import Objective
 from serq.ir.figures import QUANTILES
 from serq.ir.printer import number, objective
-from serq.results.metrics import RAN_TO_THEIR_END, REQUEST_METRICS, UNFINISHED
+from serq.results.metrics import RAN_TO_THEIR_END, REQUEST_METRICS, UNFINISHED, of_one
 from serq.results.statistics import mean, quantile, share_interval
 from serq.runtime.records import Records
 from serq.runtime.request_records import RequestTable
@@ -145,8 +145,8 @@ def _requests(node: Objective, records: Records) -> tuple[list[Verdict], list[fl
     table, metric = records.requests, REQUEST_METRICS[node.metric]
     places = [place for place in _counted(records) if _is_about(node, table.label[place])]
     verdicts = [_verdict(node, table, place, records.end) for place in places]
-    values = (metric(table, p) for p, verdict in zip(places, verdicts, strict=True) if verdict in _DECIDED)
-    return verdicts, [value for value in values if not isnan(value)]
+    decided = [place for place, verdict in zip(places, verdicts, strict=True) if verdict in _DECIDED]
+    return verdicts, [value for value in metric(table, decided) if not isnan(value)]
 
 
 def _counted(records: Records) -> Iterator[int]:
@@ -164,7 +164,7 @@ def _within(node: Objective, value: float) -> Verdict:
 
 
 def _verdict(node: Objective, table: RequestTable, place: int, end: float) -> Verdict:
-    value = REQUEST_METRICS[node.metric](table, place)
+    value = of_one(REQUEST_METRICS[node.metric], table, place)
     per_token = node.metric in ("tpot", "itl")
     if table.finish_reason[place] == UNFINISHED:
         if per_token:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from math import hypot, isnan
 from typing import Final, Protocol
 
@@ -89,14 +90,12 @@ def main_name(
 
 def requests_series(records: Records, metric: str) -> tuple[list[float], list[float]]:
     """The latencies of the requests served since warm-up that have one, and when they ended."""
-    table, compute = records.requests, REQUEST_METRICS[metric]
-    values, times = [], []
-    for place in served_places(table, records.warmup):
-        value = compute(table, place)
-        if not isnan(value):
-            values.append(value)
-            times.append(table.finish[place])
-    return values, times
+    table = records.requests
+    places = served_places(table, records.warmup)
+    values = REQUEST_METRICS[metric](table, places)
+    known = [not isnan(value) for value in values]
+    finish = table.finish
+    return list(compress(values, known)), [finish[place] for place in compress(places, known)]
 
 
 def settling(series: MainSeries) -> Settling | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse, islice, repeat
 from math import ceil, floor, fsum, inf, isfinite, isnan, nan, sqrt
+from operator import ge
 from typing import Final, Protocol
 
 BATCHES: Final = 20
@@ -74,7 +76,7 @@ class InMemory:
         """Those at ``ranks``, from 0, if all were sorted, NaN last."""
         ordered = self._ordered
         if ordered is None:
-            numbers = sorted(value for value in self.values if not isnan(value))
+            numbers = sorted(filterfalse(isnan, self.values))
             ordered = self._ordered = numbers + [nan] * (len(self.values) - len(numbers))
         return [ordered[rank] for rank in ranks]
 
@@ -155,7 +157,7 @@ def quantile_interval(values: OrderedSamples, share: tuple[int, int], at: float)
     if count < 2 * BATCHES:
         return nan, nan
     fraction = share[0] / share[1]
-    worth = _independent((value <= at for value in values), count)
+    worth = _independent(map(ge, repeat(at), values), count)
     half = STUDENT_T * sqrt(fraction * (1 - fraction) / worth)
     low, high = floor((fraction - half) * count), ceil((fraction + half) * count) + 1
     inside = [place - 1 for place in (low, high) if 1 <= place <= count]
@@ -168,13 +170,9 @@ def _independent(within: Iterable[bool], count: int) -> float:
 
     20 batch means (as in R-B-115) say how much more the share varies than it would for independent ones.
     """
-    size = count // BATCHES
-    sums, total = [0] * BATCHES, 0
-    for place, one in enumerate(within):
-        if one:
-            total += 1
-            if place < size * BATCHES:
-                sums[place // size] += 1
+    size, left = count // BATCHES, iter(within)
+    sums = [sum(islice(left, size)) for _ in range(BATCHES)]
+    total = sum(sums) + sum(left)
     if total in (0, count):
         return float(count)
     share = total / count
@@ -228,12 +226,9 @@ def mser5(values: Samples) -> Truncation | None:
 def _batch_means(values: Samples, size: int) -> list[float]:
     """Means of ``size`` samples each; those that fill no batch are left out."""
     means: list[float] = []
-    batch: list[float] = []
-    for value in values:
-        batch.append(value)
-        if len(batch) == size:
-            means.append(_total(batch) / size)
-            batch.clear()
+    left = iter(values)
+    while len(batch := list(islice(left, size))) == size:
+        means.append(_total(batch) / size)
     return means
 
 

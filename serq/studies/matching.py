@@ -86,16 +86,17 @@ def units(records: Records, metric: str) -> dict[Key, Unit]:
     if metric == SAMPLE:
         return _samples(records.series.values())
     table = records.requests
-    metrics = {metric: REQUEST_METRICS[metric] for metric in LATENCIES}
+    places = served_places(table, records.warmup)
+    columns = zip(*(REQUEST_METRICS[metric](table, places) for metric in LATENCIES), strict=True)
     keys = _numbered(zip(table.session, table.turn, table.handle, strict=True))
     return {
         keys[place]: Unit(
             label=table.label[place],
             stage=records.engines[table.engine[place]].name,
             size=(table.prompt_tokens[place], table.generated[place]),
-            values={metric: compute(table, place) for metric, compute in metrics.items()},
+            values=dict(zip(LATENCIES, values, strict=True)),
         )
-        for place in served_places(table, records.warmup)
+        for place, values in zip(places, columns, strict=True)
     }
 
 

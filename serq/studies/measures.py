@@ -65,8 +65,7 @@ def request_measures(report: Report) -> Iterator[tuple[Name, Measure]]:
         return
     places = served_places(table, records.warmup)
     for metric in LATENCIES:
-        compute = REQUEST_METRICS[metric]
-        for column, value in _statistics([compute(table, place) for place in places]):
+        for column, value in _statistics(REQUEST_METRICS[metric](table, places)):
             yield Name("requests", metric, column), Measure(value, "less")
     span = records.end - records.warmup
     for row, total in (

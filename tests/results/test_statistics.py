@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from math import inf, isnan, nan, sqrt
+from math import ceil, floor, inf, isnan, nan, sqrt
+from statistics import variance
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from serq.results.statistics import (
@@ -128,6 +131,26 @@ def test_the_interval_of_a_quantile_lies_between_two_samples() -> None:
     low, high = quantile_interval(samples, (99, 100), 395.0)
     assert low <= 390.0 and isnan(high)
     assert all(map(isnan, quantile_interval(InMemory([1.0] * 39), (50, 100), 1.0)))
+
+
+@given(st.lists(st.sampled_from([1.0, 2.0, 3.0, inf, nan, -0.0, 5]), min_size=40, max_size=130))
+def test_what_fills_no_batch_counts_for_the_share_and_not_for_its_spread(values: list[float]) -> None:
+    """From the definitions: the share of all samples, its variance over 20 batches, two ranks around it."""
+    count, size = len(values), len(values) // 20
+    ordered = sorted(values, key=lambda value: (isnan(value), value))
+    for numerator in (50, 99):
+        at = ordered[max(1, -(-numerator * count // 100)) - 1]
+        within = [value <= at for value in values]
+        batches = [within[batch * size : (batch + 1) * size] for batch in range(20)]
+        share, worth = sum(within) / count, float(count)
+        if 0 < share < 1:
+            spread = variance([sum(batch) / size for batch in batches])
+            worth = count / max(1.0, spread / (share * (1 - share) / size))
+        half = 2.093 * sqrt(numerator / 100 * (1 - numerator / 100) / worth)
+        ranks = floor((numerator / 100 - half) * count), ceil((numerator / 100 + half) * count) + 1
+        expected = [ordered[rank - 1] if 1 <= rank <= count else nan for rank in ranks]
+        found = quantile_interval(InMemory(values), (numerator, 100), at)
+        assert all(a == b or (isnan(a) and isnan(b)) for a, b in zip(found, expected, strict=True))
 
 
 def test_the_interval_of_a_quantile_of_independent_samples_holds_as_often_as_the_binomial_says() -> None:

@@ -9,7 +9,7 @@ from math import isnan, nan
 
 from serq.errors import UsageError
 from serq.results.explanation.split import Part, Preemption, Splitter, Stay
-from serq.results.metrics import REQUEST_METRICS
+from serq.results.metrics import REQUEST_METRICS, of_one
 from serq.results.statistics import quantile
 from serq.results.tables import member_namer
 from serq.runtime.records import Records
@@ -100,9 +100,8 @@ def place_of(which: str, records: Records, metric: str = "e2e") -> int:
     ranked = re.fullmatch(r"p(\d{1,2}(?:\.\d+)?)", which)
     if which != "worst" and not ranked:
         raise UsageError(f"`{which}` is no request: write its number, SESSION:HANDLE, worst, or p99")
-    value = REQUEST_METRICS[metric]
-    values = {place: value(table, place) for place in range(len(table))}
-    known = {place: time for place, time in values.items() if not isnan(time)}
+    times = enumerate(REQUEST_METRICS[metric](table, range(len(table))))
+    known = {place: time for place, time in times if not isnan(time)}
     if not known:
         raise UsageError(f"no request has a {metric}")
     thousandths = 1000 * 100 if ranked is None else round(1000 * float(ranked[1]))
@@ -133,7 +132,7 @@ def explain_request(place: int, records: Records, splitter: Splitter | None = No
         outcome=FINISH_REASONS[table.finish_reason[place]],
         sent=sent,
         end=end,
-        metrics={name: value(table, place) for name, value in REQUEST_METRICS.items()},
+        metrics={name: of_one(metric, table, place) for name, metric in REQUEST_METRICS.items()},
         spent=[Spent(part, seconds(ticks), ticks / whole) for part, ticks in split.items()],
         stays=splitter.stays.get(place, []),
         ran_before=others.that_ran(table.queued[place]),

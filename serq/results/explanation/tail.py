@@ -65,11 +65,9 @@ def explain_tail(metric: str, fraction: float, records: Records) -> TailExplanat
     Needs records with all their rows. Raises UsageError where there is no such request.
     """
     table = records.requests
-    value = REQUEST_METRICS[metric]
-    values = {
-        place: value(table, place) for place in range(len(table)) if table.finish[place] >= records.warmup
-    }
-    known = {place: time for place, time in values.items() if not isnan(time)}
+    ended = [place for place in range(len(table)) if table.finish[place] >= records.warmup]
+    times = zip(ended, REQUEST_METRICS[metric](table, ended), strict=True)
+    known = {place: time for place, time in times if not isnan(time)}
     if not known:
         raise UsageError(f"no request that ended since warm-up has a {metric}")
     share = Fraction(str(fraction))

@@ -49,7 +49,7 @@ def latency_distributions(records: Records) -> list[Distribution]:
 
 
 def _of_requests(table: RequestTable, places: Sequence[int]) -> list[Distribution]:
-    found = ((name, _sorted([metric(table, i) for i in places])) for name, metric in _OF_REQUESTS.items())
+    found = ((name, _sorted(metric(table, places))) for name, metric in _OF_REQUESTS.items())
     return [Distribution(name, values) for name, values in found if values]
 
 

@@ -14,7 +14,7 @@ from serq.ir.serving import Waiting, WaitingOption
 from serq.results.explanation.request import explain_request, place_of
 from serq.results.explanation.split import Part, Splitter
 from serq.results.explanation.words import plain, request_text
-from serq.results.metrics import REQUEST_METRICS
+from serq.results.metrics import REQUEST_METRICS, of_one
 from serq.runtime.records import Records
 from tests.runtime.serving.build import branch, pause, request, run, vllm
 from tests.runtime.serving.test_queue_log import random_engine
@@ -94,7 +94,7 @@ def test_parts_add_up_to_every_latency_exactly(seed: int) -> None:
         whole = sum(split.values())
         assert whole == splitter.ticks.of(end) - splitter.ticks.of(sent)
         assert Fraction(whole, splitter.ticks.of(1.0)) == Fraction(end) - Fraction(sent)
-        e2e = REQUEST_METRICS["e2e"](table, place)
+        e2e = of_one(REQUEST_METRICS["e2e"], table, place)
         assert isnan(e2e) or splitter.ticks.seconds(whole) == e2e
         assert all(ticks > 0 for ticks in split.values())
         assert (Part.PREEMPTED in split) <= (table.preemptions[place] > 0)
