@@ -96,7 +96,13 @@ def _command(python: str, peer: Peer, code: str) -> list[str]:
 
 
 def _environment(peer: Peer) -> dict[str, str]:
+    """That of a run.
+
+    Python may keep the modules of this tree byte-compiled, as those of installed packages are: a source
+    that is compiled anew in every process is nothing that a peer pays for.
+    """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if peer.installed:
         del environment["PYTHONPATH"]
     return environment
