@@ -1,21 +1,18 @@
 """From text to the parser's tree, past every mistake that can be stepped over.
 
-The tables are those of Lark's LALR(1) parser; the loop over the tokens stands here, because a mistake must
-not end it. An unreadable statement, item or option becomes a BAD_… token (see ``serq.lark``), and reading
-goes on behind it.
+A mistake does not end it: an unreadable statement, item or option becomes a BAD_… token (see ``serq.lark``),
+and reading goes on behind it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
-from lark import Token, Tree, UnexpectedToken
-from lark.parsers.lalr_parser_state import ParserState
 
 from serq.grammar import expected, tables
+from serq.grammar.automaton import Automaton
 from serq.grammar.nesting import too_deep
 from serq.grammar.tokens import Tokens, span_of, tokenize
+from serq.grammar.tree import Token, Tree
 from serq.source import Diagnostic, SourceFile, Span
 
 MAX_MISTAKES = 25
@@ -29,7 +26,7 @@ class Parsed:
     ``skipped`` holds the names in the parts that could not be read: they may have been declared there.
     """
 
-    tree: Tree[Token] | None
+    tree: Tree | None
     diagnostics: list[Diagnostic] = field(default_factory=list)
     skipped: set[str] = field(default_factory=set)
 
@@ -52,9 +49,8 @@ class _Parser:
         self._source = source
         self._lexed = lexed
         end = len(source.text)
-        self._tokens = [*lexed.tokens, Token("$END", "", end, end_pos=end)]
-        self._state: ParserState[Any] = tables.load().parse_interactive().parser_state
-        self._states = self._state.parse_conf.parse_table.states
+        self._tokens = [*lexed.tokens, Token("$END", "", end, end)]
+        self._automaton = Automaton(tables.load())
         self._next = 0
         self._open: list[int] = []
         self._misplaced: tuple[Token, Token] | None = None
@@ -66,15 +62,11 @@ class _Parser:
         """Feed token after token; at a mistake, recover."""
         while self._next < len(self._tokens):
             token = self._tokens[self._next]
-            try:
-                result = self._state.feed_token(token, token.type == "$END")
-            except UnexpectedToken:
-                if not self._recover(token):
-                    return self._parsed
-                continue
-            self._advance()
-            if token.type == "$END":
-                self._parsed.tree = result
+            if self._automaton.read(token):
+                self._advance()
+            elif not self._recover(token):
+                return self._parsed
+        self._parsed.tree = self._automaton.tree
         return self._parsed
 
     def _advance(self) -> None:
@@ -99,7 +91,7 @@ class _Parser:
             before=expected.statement_before(self._tokens, self._next),
             opened=self._tokens[self._open[-1]] if self._open else None,
             misplaced=self._misplaced,
-            accepted=self._accepted(),
+            accepted=self._automaton.accepted(),
             starts_line=self._starts_line(self._next),
         )
         if token.type == "$END" and self._open and self._misplaced is not None:
@@ -111,11 +103,11 @@ class _Parser:
         if token.type == "$END" or self._mistakes >= MAX_MISTAKES:
             return False
         if at.misses_semicolon:
-            self._state.feed_token(Token("SEMICOLON", ";", token.start_pos, end_pos=token.start_pos))
+            self._automaton.read(Token("SEMICOLON", ";", token.start_pos, token.start_pos))
             return True
         placeholder = self._pop_to_list()
         self._skip(placeholder)
-        self._state.feed_token(Token(placeholder, "", token.start_pos, end_pos=token.start_pos))
+        self._automaton.read(Token(placeholder, "", token.start_pos, token.start_pos))
         return True
 
     def _forget_mistakes_behind(self, offset: int) -> None:
@@ -127,41 +119,19 @@ class _Parser:
             if wrong.code not in reading or wrong.span is None or wrong.span.start < offset
         ]
 
-    def _accepted(self) -> set[str]:
-        """The terminals that would be read here."""
-        stack = self._state.state_stack
-        return {name for name in self._states[stack[-1]] if name.isupper() and self._would_read(stack, name)}
-
-    def _would_read(self, stack: list[Any], terminal: str) -> bool:
-        """Whether the parser in this state would take the terminal, going through its reductions."""
-        stack = list(stack)
-        while True:
-            action = self._states[stack[-1]].get(terminal)
-            if action is None:
-                return False
-            kind, target = action
-            if kind.name == "Shift":
-                return True
-            if len(target.expansion):
-                del stack[-len(target.expansion) :]
-            stack.append(self._states[stack[-1]][target.origin.name][1])
-
     def _pop_to_list(self) -> str:
         """Forget what was read of the statement, option or item; what may stand in its place."""
-        state, values = self._state.state_stack, self._state.value_stack
         while True:
             for placeholder in expected.PLACEHOLDERS:
-                if placeholder in self._states[state[-1]] and self._would_read(state, placeholder):
+                if self._automaton.would_read(placeholder):
                     return placeholder
-            state.pop()
-            self._note_names(values.pop())
+            self._note_names(self._automaton.give_up())
 
-    def _note_names(self, value: Token | Tree[Token]) -> None:
+    def _note_names(self, value: Tree | Token) -> None:
         if isinstance(value, Token):
             self._parsed.skipped.add(str(value))
             return
-        tokens = value.scan_values(lambda leaf: isinstance(leaf, Token))
-        self._parsed.skipped.update(str(token) for token in tokens)
+        self._parsed.skipped.update(str(token) for token in value.tokens())
 
     def _skip(self, placeholder: str) -> None:
         """Pass over the rest of what cannot be read: to its `;`, its closing brace, or a fresh start.

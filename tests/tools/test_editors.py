@@ -15,11 +15,7 @@ from serq.tools.highlighting import SerqLexer
 from serq.tools.textmate import GRAMMAR_FILE, as_json, grammar
 
 ROOT = Path(__file__).parents[2]
-GRAMMAR_WORDS = {
-    terminal.pattern.value
-    for terminal in tables.load().terminals
-    if terminal.pattern.type == "str" and terminal.pattern.value.isidentifier()
-}
+GRAMMAR_WORDS = set(tables.load().words)
 
 
 def test_every_word_of_the_grammar_is_known_and_no_other():
