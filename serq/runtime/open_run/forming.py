@@ -159,8 +159,8 @@ class Forming(GivingWay):
             budget -= tokens
             self._share(request, tokens, held)
             if self.cached is not None:
-                self.cached.grow(request, more)
-                self.cached.publish(request, request.computed)
+                self.cached.take(more)
+                self.cached.publish(request)
             if request.computed == request.num_tokens:
                 partial.remove(request)
                 told.append(request)
@@ -195,7 +195,7 @@ class Forming(GivingWay):
                 self.free -= held
             else:
                 self.cached.admit(request, found, held - blocks)
-                self.cached.publish(request, request.computed)
+                self.cached.publish(request)
                 self.free = self.cached.pool.num_free_blocks
             (told if request.computed == known else self.partial).append(request)
             if not request.scheduled_time >= 0.0:  # NaN: it never was

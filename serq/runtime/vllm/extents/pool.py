@@ -161,7 +161,7 @@ class ExtentPool(BlockPool):
             self._publish(table, runs[place], first - before, until - before)
             first = until
             place += 1
-        table.published = end
+        table.published = first
 
     def _publish(self, table: BlockTable, run: Run, lo: int, hi: int) -> None:
         cached = self._index.get(run)
