@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from serq.errors import DataError, MissingFileError
 
@@ -71,14 +71,27 @@ def _undecodable(
     return None
 
 
-def lines_of(path: str | Path, what: str) -> Iterator[str]:
-    """The lines of a text file, one at a time, without their line feeds; a byte order mark is dropped.
+def blocks_of(path: str | Path, what: str) -> Iterator[str]:
+    """The text of a file in blocks (:func:`blocks_in`); a byte order mark is dropped.
 
-    Lines end in a line feed and in nothing else. Raises DataError where the file cannot be opened.
+    Raises DataError where the file cannot be opened.
     """
     with _named_errors(path, what), open(path, encoding="utf-8-sig", newline="\n") as file:
-        for line in file:
-            yield line.removesuffix("\n")
+        yield from blocks_in(file)
+
+
+def blocks_in(file: TextIO) -> Iterator[str]:
+    """A text in blocks of some thousand characters, none of them empty, that end where a line ends."""
+    while block := file.read(_CHARACTERS_A_BLOCK):
+        yield block + file.readline()
+
+
+_CHARACTERS_A_BLOCK = 2**13
+
+
+def lines_in(block: str) -> list[str]:
+    """The lines of a block without their line feeds. Lines end in a line feed and in nothing else."""
+    return block.removesuffix("\n").split("\n")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from serq.errors import DataError
-from serq.source import Diagnostic, SourceFile, Span, check_text, lines_of, read_text
+from serq.source import Diagnostic, SourceFile, Span, blocks_of, check_text, lines_in, read_text
 
 
 def shown(text: str, start: int, end: int) -> list[str]:
@@ -70,7 +70,18 @@ def test_a_text_is_checked_as_it_would_be_read(tmp_path: Path, data: bytes) -> N
         assert str(caught.value) == str(error)
     else:
         check_text(path, "trace")
-        assert "\n".join(lines_of(path, "trace")) == text.removesuffix("\n")
+        blocks = list(blocks_of(path, "trace"))
+        assert "".join(blocks) == text
+        assert all(block.endswith("\n") for block in blocks[:-1])
+
+
+def test_a_block_ends_where_a_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    lines = [f"{number:05d}\r\u2028" for number in range(20_000)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+    blocks = list(blocks_of(path, "trace"))
+    assert len(blocks) > 10 and max(map(len, blocks)) < 10_000
+    assert [line for block in blocks for line in lines_in(block)] == lines
 
 
 @pytest.mark.parametrize("name", ["none", "."])

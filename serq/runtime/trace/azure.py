@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from serq.runtime.trace.columns import ROWS_A_PART, Trace
+import msgspec
+
+from serq.runtime.trace.blocks import RowReader, parts_in
+from serq.runtime.trace.columns import Trace
 from serq.runtime.trace.faults import Faults, FaultyRow, whole_number
 
 HEADER: Final = "TIMESTAMP,ContextTokens,GeneratedTokens"
@@ -18,44 +21,93 @@ _ROW: Final = re.compile(
     r",(\d{1,15}),(\d{1,15})",
     re.ASCII,
 )
+_PLAIN: Final = {
+    digits: re.compile(
+        rf"(?:\d{{4}}-\d\d-\d\d[ T]\d\d:\d\d:[0-5]\d\.\d{{{digits}}}{zone},\d{{1,15}},\d{{1,15}}\r?\n)+",
+        re.ASCII,
+    )
+    for digits, zone in ((7, ""), (6, r"\+00:00"))
+}
+"""Blocks of rows as they were published, in 2023 and in 2024, by the digits of their fractions."""
+
+_COUNTS: Final = msgspec.json.Decoder(list[float])
+
 _SECOND: Final = 10**9
 
 
-def azure_parts(path: str, lines: Iterable[str]) -> Iterator[Trace]:
-    """The parts of an Azure trace. Raises DataError at its end, naming every bad row."""
-    part = Trace(format="azure", times=array("d"))
-    start: int | None = None
-    minutes: dict[str, int] = {}
-    faults = Faults(path)
-    for number, line in enumerate(lines, 1):
+def azure_parts(path: str, blocks: Iterable[str]) -> Iterator[Trace]:
+    """The parts of an Azure trace, whose text comes in ``blocks`` of whole lines.
+
+    Raises DataError at its end, naming every bad row.
+    """
+    return parts_in(AzureReader(path), blocks)
+
+
+class AzureReader(RowReader):
+    """Reads the rows of one file; times are those after its first row."""
+
+    def __init__(self, path: str) -> None:
+        self.part = Trace(format="azure", times=array("d"))
+        self._after_header = False
+        self._start: int | None = None
+        """The first row's time, in nanoseconds since 1970."""
+        self._minutes = _Minutes()
+        self._faults = Faults(path)
+
+    def read_line(self, number: int, line: str) -> None:
+        """Read one line, or note what is wrong with it."""
         row = line.strip()
-        if number == 1 or not row:
-            continue
+        if not self._after_header or not row:
+            self._after_header = True
+            return
         try:
-            instant, new, out = _parse(row, minutes)
+            instant, new, out = _parse(row, self._minutes)
         except FaultyRow as fault:
-            faults.add(number, str(fault))
-            continue
-        if start is None:
-            start = instant
-        part.add_session((instant - start) / _SECOND, new, out)
-        if part.turns >= ROWS_A_PART:
-            yield part
-            part = Trace(format="azure", times=array("d"))
-    faults.raise_any(empty=start is None)
-    yield part
+            self._faults.add(number, str(fault))
+            return
+        if self._start is None:
+            self._start = instant
+        self.part.add_session((instant - self._start) / _SECOND, new, out)
+
+    def read_plain(self, block: str) -> int:
+        """Read a block whose rows are all of one of the published forms."""
+        digits = next((digits for digits, rows in _PLAIN.items() if rows.fullmatch(block)), None)
+        if digits is None or not self._after_header:
+            return 0
+        rows = block.encode().translate(None, b".\r").decode().removesuffix("\n")
+        fields = rows.replace("\n", ",").split(",")
+        minutes, end, unit = self._minutes, len("2023-11-16 18:15:46") + digits, 10 ** (9 - digits)
+        try:
+            instants = [minutes[stamp[:16]] + int(stamp[17:end]) * unit for stamp in fields[::3]]
+            del fields[::3]
+            counts = _COUNTS.decode(f"[{','.join(fields)}]")
+        except (FaultyRow, msgspec.MsgspecError):
+            return 0
+        start = self._start = instants[0] if self._start is None else self._start
+        times = [(instant - start) / _SECOND for instant in instants]
+        self.part.add_sessions(times, counts[::2], counts[1::2])
+        return len(times)
+
+    def finish(self) -> None:
+        """Raise DataError for the bad rows, and where there is no good one."""
+        self._faults.raise_any(empty=self._start is None)
 
 
-def _parse(row: str, minutes: dict[str, int]) -> tuple[int, int, int]:
-    """Nanoseconds since 1970 and the two token counts; ``minutes`` remembers the minutes met before."""
+class _Minutes(dict[str, int]):
+    """Minutes as an Azure CSV writes them, in nanoseconds since 1970. Raises FaultyRow for no date."""
+
+    def __missing__(self, text: str) -> int:
+        nanoseconds = self[text] = _minute(text) * _SECOND
+        return nanoseconds
+
+
+def _parse(row: str, minutes: _Minutes) -> tuple[int, int, int]:
+    """Nanoseconds since 1970 and the two token counts."""
     match = _ROW.fullmatch(row)
     if match is None:
         raise FaultyRow(_complaint(row))
     minute, second, fraction, sign, zone_hours, zone_minutes, new, out = match.groups()
-    base = minutes.get(minute)
-    if base is None:
-        base = minutes[minute] = _minute(minute)
-    nanoseconds = (base + int(second)) * _SECOND + int((fraction or "").ljust(9, "0"))
+    nanoseconds = minutes[minute] + int(second + (fraction or "").ljust(9, "0"))
     if sign is not None:
         shift = (int(zone_hours) * 3600 + int(zone_minutes) * 60) * _SECOND
         nanoseconds += shift if sign == "-" else -shift

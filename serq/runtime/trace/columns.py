@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice
+from operator import le
 from typing import Final, Literal
 
 TraceFormat = Literal["session", "azure", "mooncake", "lengths", "vllm-bench"]
@@ -16,7 +17,8 @@ TOKENS_PER_HASH: Final = 512
 _LARGEST_WHOLE: Final = 2.0**31
 
 ROWS_A_PART: Final = 512
-"""Rows from which on a reader begins a new part: sessions alive keep their parts, which must not be large."""
+"""Rows from which on a reader ends a part, at the end of a block: sessions alive keep their parts, which must
+not be large."""
 
 
 def _doubles() -> array[float]:
@@ -58,8 +60,10 @@ class Trace:
     @property
     def whole(self) -> bool:
         """Whether all tokens are whole numbers of usual size."""
-        columns = (self.new, self.out, self.forced)
-        return all(value.is_integer() and value < _LARGEST_WHOLE for column in columns for value in column)
+        return all(
+            not any(column) or (all(map(float.is_integer, column)) and max(column) < _LARGEST_WHOLE)
+            for column in (self.new, self.out, self.forced)
+        )
 
     @property
     def turns(self) -> int:
@@ -84,9 +88,38 @@ class Trace:
         self.add_turn(new, out)
         self.close_session()
 
+    def add_sessions(self, times: list[float], new: list[float], out: list[float]) -> None:
+        """What :meth:`add_session` does, for many sessions at once."""
+        assert self.times is not None
+        nothing = bytes(self.think.itemsize * len(times))
+        self.first_row.extend(range(self.turns + 1, self.turns + len(times) + 1))
+        self.times.fromlist(times)
+        self.new.fromlist(new)
+        self.out.fromlist(out)
+        self.think.frombytes(nothing)
+        self.forced.frombytes(nothing)
+
     def close_session(self) -> None:
         """The rows added since the last call are one session."""
         self.first_row.append(len(self.new))
+
+    def split(self) -> Trace:
+        """Take out the session being built, if there is one: it begins the trace that is returned."""
+        last = self.first_row[-1]
+        new, out, think, forced = (column[last:] for column in self._turn_columns())
+        following = Trace(self.format, new, out, think, forced)
+        if self.times is not None:
+            following.times = self.times[self.sessions :]
+            del self.times[self.sessions :]
+        if self.hash_ids is not None:
+            following.hash_ids = self.hash_ids[last:]
+            del self.hash_ids[last:]
+        for column in self._turn_columns():
+            del column[last:]
+        return following
+
+    def _turn_columns(self) -> tuple[array[float], array[float], array[float], array[float]]:
+        return self.new, self.out, self.think, self.forced
 
     @classmethod
     def joined(cls, parts: Iterable[Trace]) -> Trace:
@@ -108,7 +141,7 @@ class Trace:
         ):
             if mine is not None and other is not None:
                 mine.extend(other)
-        self.first_row.extend(before + row for row in part.first_row[1:])
+        self.first_row.extend([before + row for row in part.first_row[1:]])
         if self.hash_ids is not None and part.hash_ids is not None:
             self.hash_ids.extend(part.hash_ids)
 
@@ -128,7 +161,7 @@ class Trace:
     @property
     def in_order(self) -> bool:
         """Whether no session arrives before the one ahead of it in the file."""
-        return self.times is None or all(one <= next_one for one, next_one in pairwise(self.times))
+        return self.times is None or all(map(le, self.times, islice(self.times, 1, None)))
 
     def select(self, sessions: Sequence[int], times: array[float] | None) -> Trace:
         """A trace of the given sessions in the given order (one may come twice), arriving at ``times``."""

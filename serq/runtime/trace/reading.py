@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from io import StringIO
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -16,14 +17,14 @@ from serq.runtime.trace.lengths import is_lengths_header, lengths_parts
 from serq.runtime.trace.mooncake import mooncake_parts
 from serq.runtime.trace.session_csv import session_csv_parts
 from serq.runtime.trace.vllm_bench import is_bench_result, vllm_bench_parts
-from serq.source import check_text, lines_of, read_text
+from serq.source import blocks_in, blocks_of, check_text, lines_in, read_text
 
-_READERS: Final = {
+_READERS: Final[dict[TraceFormat, Callable[[str, Iterable[str]], Iterator[Trace]]]] = {
     "session": session_csv_parts,
     "azure": azure_parts,
     "mooncake": mooncake_parts,
-    "lengths": lengths_parts,
-    "vllm-bench": vllm_bench_parts,
+    "lengths": lambda path, blocks: lengths_parts(path, _lines(blocks)),
+    "vllm-bench": lambda path, blocks: vllm_bench_parts(path, _lines(blocks)),
 }
 
 ROWS_IN_MEMORY: Final = 100_000
@@ -45,7 +46,7 @@ class TraceFile:
 
     def parts(self) -> Iterator[Trace]:
         """The trace, a few hundred rows at a time; no session is cut. ``times`` are as in the whole trace."""
-        return _parts(self.path, lambda: lines_of(self.path, "trace"))
+        return _parts(self.path, lambda: blocks_of(self.path, "trace"))
 
     def loaded(self) -> Trace:
         """All of it in memory, for who must see all of it at once."""
@@ -99,15 +100,20 @@ def recognise(first_line: str) -> TraceFormat:
 
 
 def _opener(path: str | Path) -> Callable[[], Iterator[str]]:
-    """What gives the lines of a file, known to be text."""
+    """What gives the blocks of a file, known to be text."""
     if not Path(path).is_file():
         text = read_text(path, "trace")
-        return lambda: iter(text.split("\n"))
+        return lambda: blocks_in(StringIO(text, newline="\n"))
     check_text(path, "trace")
-    return lambda: lines_of(path, "trace")
+    return lambda: blocks_of(path, "trace")
 
 
-def _parts(path: str, lines: Callable[[], Iterator[str]]) -> Iterator[Trace]:
-    rest = lines()
-    first = next(rest, "")
-    return _READERS[recognise(first)](path, chain([first], rest))
+def _parts(path: str, blocks: Callable[[], Iterator[str]]) -> Iterator[Trace]:
+    rest = blocks()
+    first, line_feed, others = next(rest, "").partition("\n")
+    begin = [block for block in (first + line_feed, others) if block]
+    return _READERS[recognise(first)](path, chain(begin, rest))
+
+
+def _lines(blocks: Iterable[str]) -> Iterator[str]:
+    return chain.from_iterable(map(lines_in, blocks))

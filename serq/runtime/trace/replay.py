@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count, repeat
 
 from serq.runtime.trace.columns import Trace
 from serq.runtime.trace.reading import TraceFile
@@ -17,8 +18,7 @@ def in_file_order(trace: TraceSource) -> Iterator[TracedSession]:
     """The sessions of ``trace`` in the order of the file, then again from its begin, for ever (R-B-081)."""
     while True:
         for part in trace.parts():
-            for session in range(part.sessions):
-                yield part, session
+            yield from zip(repeat(part), range(part.sessions))
 
 
 def in_order_of_time(trace: TraceSource, speed: float) -> Iterator[tuple[float, TracedSession]]:
@@ -32,9 +32,11 @@ def in_order_of_time(trace: TraceSource, speed: float) -> Iterator[tuple[float, 
         return
     first: float | None = None
     for part in trace.parts():
-        for session, time in enumerate(part.times or ()):
-            first = time if first is None else first
-            yield (time - first) / speed, (part, session)
+        if not part.times:
+            continue
+        start = first = part.times[0] if first is None else first
+        times = [(time - start) / speed for time in part.times]
+        yield from zip(times, zip(repeat(part), count()), strict=False)
 
 
 def _sorted(trace: Trace, speed: float) -> Iterator[tuple[float, TracedSession]]:

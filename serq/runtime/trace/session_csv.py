@@ -10,12 +10,16 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator
-from itertools import chain, repeat
+from itertools import chain, compress, count, repeat
 from math import isfinite
-from typing import Final
+from operator import ne
+from typing import Any, Final
+
+import msgspec
 
 from serq.errors import DataError
-from serq.runtime.trace.columns import ROWS_A_PART, Trace
+from serq.runtime.trace.blocks import RowReader, parts_in
+from serq.runtime.trace.columns import Trace
 
 COLUMNS: Final = ("session", "turn", "new", "out", "think", "forced", "time")
 HEADER: Final = ",".join(COLUMNS[:6])
@@ -43,49 +47,142 @@ _OTHER_FORMATS: Final = (
 )
 _LARGEST_SESSION: Final = 2**64 - 1
 
+_UNTIMED_WIDTHS: Final = (5, 6)
+_TIMED_WIDTHS: Final = (7,)
+_VALUES: Final = msgspec.json.Decoder(list[float | None])
+_LONG_FRACTION: Final = re.compile(r"\.[0-9]{10}")
 
-def session_csv_parts(path: str, lines: Iterable[str]) -> Iterator[Trace]:
-    """The parts of a session CSV. Raises DataError at the first bad line, or for an empty trace."""
-    timed: bool | None = None
-    row = _ROW
-    part = Trace()
-    start: float | None = None
-    current: int | None = None
-    for number, whole_line in enumerate(lines, 1):
-        line = whole_line.strip(_WHITE_SPACE)
+
+def session_csv_parts(path: str, blocks: Iterable[str]) -> Iterator[Trace]:
+    """The parts of a session CSV, whose text comes in ``blocks`` of whole lines.
+
+    Raises DataError at the first bad line, or for an empty trace.
+    """
+    return parts_in(SessionReader(path), blocks)
+
+
+class SessionReader(RowReader):
+    """Reads the rows of one file. The last session of its part goes on until a row of another one comes."""
+
+    def __init__(self, path: str) -> None:
+        self.part = Trace()
+        self._path = path
+        self._timed: bool | None = None
+        """Whether there is a column `time`; None until the first line that is neither empty nor a comment."""
+        self._row = _ROW
+        self._start: float | None = None
+        """When the first session arrived, as the file says it."""
+        self._session: int | None = None
+        """The session of the last row."""
+
+    def read_line(self, number: int, line: str) -> None:
+        """Read one line. Raises DataError for a bad one."""
+        line = line.strip(_WHITE_SPACE)
         if not line or line[0] == "#":
-            continue
-        if timed is None:
-            timed = line == TIMED_HEADER
-            row = _TIMED_ROW if timed else _ROW
-            part = _empty_part(timed)
+            return
+        if self._timed is None:
+            self._begin(timed=line == TIMED_HEADER)
         if line.startswith("session"):
-            continue
-        match = row.fullmatch(line)
+            return
+        match = self._row.fullmatch(line)
         if match is None:
-            hint = "" if current is not None else _OTHER_FORMATS
-            raise DataError(f"{path}:{number}: {_complaint(line, timed)}{hint}")
+            hint = "" if self._session is not None else _OTHER_FORMATS
+            raise DataError(f"{self._path}:{number}: {_complaint(line, bool(self._timed))}{hint}")
         fields = match.groups()
         session = _session_number(float(fields[0]))
-        time = _time(fields[5], f"{path}:{number}", first=session != current) if timed else None
-        if session != current and current is not None:
+        first = session != self._session
+        time = _time(fields[5], f"{self._path}:{number}", first=first) if self._timed else None
+        part = self.part
+        if first and self._session is not None:
             part.close_session()
-            if part.turns >= ROWS_A_PART:
-                yield part
-                part = _empty_part(timed)
-        current = session
+        self._session = session
         if time is not None and part.times is not None:
-            start = time if start is None else start
-            part.times.append(round(time - start, 9))
+            self._start = time if self._start is None else self._start
+            part.times.append(_since(self._start, time))
         part.add_turn(float(fields[1]), float(fields[2]), float(fields[3]), float(fields[4] or 0))
-    if current is None:
-        raise DataError(f"{path}: an empty trace: no row `{HEADER}`")
-    part.close_session()
-    yield part
+
+    def _begin(self, *, timed: bool) -> None:
+        self._timed = timed
+        if timed:
+            self._row = _TIMED_ROW
+            self.part.times = array("d")
+
+    def read_plain(self, block: str) -> int:
+        """Read a block all of whose rows are decimal numbers without signs and exponents."""
+        if self._timed is None:
+            return 0
+        if "\r" in block:
+            block = block.replace("\r\n", "\n")
+        width = _plain_width(block, _TIMED_WIDTHS if self._timed else _UNTIMED_WIDTHS)
+        values = _plain_values(block, timed=self._timed) if width else None
+        if values is None:
+            return 0
+        sessions = values[::width]
+        if not (all(map(float.is_integer, sessions)) and max(sessions) < _LARGEST_SESSION):
+            return 0
+        firsts = list(map(ne, sessions, chain([self._session], sessions)))
+        if self._timed and not self._add_times(block, values[6::width], firsts):
+            return 0
+        self._add_rows(values, width, firsts)
+        self._session = int(sessions[-1])
+        return len(sessions)
+
+    def _add_times(self, block: str, column: list[float | None], firsts: list[bool]) -> bool:
+        """Add the times of rows; False, and nothing is done, unless the ``firsts`` have one and no others."""
+        times: list[float] = [time for time in compress(column, firsts) if time is not None]
+        if not len(times) == sum(firsts) == len(column) - column.count(None):
+            return False
+        if times and self._start is None:
+            self._start = times[0]
+        assert self.part.times is not None
+        if self._start == 0 and not _LONG_FRACTION.search(block):
+            self.part.times.extend(times)  # rounding to nine digits leaves a number of nine digits as it is
+        elif self._start is not None:
+            self.part.times.extend([_since(self._start, time) for time in times])
+        return True
+
+    def _add_rows(self, values: list[float], width: int, firsts: list[bool]) -> None:
+        part = self.part
+        begins = list(compress(count(part.turns), firsts))
+        part.first_row.extend(begins if self._session is not None else begins[1:])
+        part.new.fromlist(values[2::width])
+        part.out.fromlist(values[3::width])
+        part.think.fromlist(values[4::width])
+        part.forced.fromlist(values[5::width] if width > 5 else [0.0] * len(firsts))
+
+    def finish(self) -> None:
+        """End the last session. Raises DataError for a file without a row."""
+        if self._session is None:
+            raise DataError(f"{self._path}: an empty trace: no row `{HEADER}`")
+        self.part.close_session()
 
 
-def _empty_part(timed: bool) -> Trace:
-    return Trace(times=array("d") if timed else None)
+def _plain_width(block: str, widths: tuple[int, ...]) -> int:
+    """The number of fields of every row of ``block``, if it is one of ``widths`` and all the rest is digits
+    and points; 0 otherwise.
+    """
+    between = block.encode().translate(None, b"0123456789.")
+    width = between.find(b"\n") + 1
+    row = b"," * (width - 1) + b"\n"
+    return width if width in widths and between == row * (len(between) // width) else 0
+
+
+def _plain_values(block: str, *, timed: bool) -> list[Any] | None:
+    """All fields of ``block``, row after row, an empty time as None; None where one is no JSON number.
+
+    Digits and a point that are a number in JSON are the same one in :data:`_FLOAT`, which has more.
+    """
+    rows = block.replace(",\n", ",null\n") if timed else block
+    fields = rows.removesuffix("\n").replace("\n", ",")
+    try:
+        return _VALUES.decode(f"[{fields}]")
+    except msgspec.MsgspecError:
+        return None
+
+
+def _since(start: float, time: float) -> float:
+    """Seconds from ``start`` to ``time``, without the dust of the subtraction."""
+    return round(time - start, 9)
 
 
 def _session_number(value: float) -> int:

@@ -71,7 +71,7 @@ def test_a_file_in_parts_is_the_whole_trace(tmp_path: Path, name: str) -> None:
     assert open_trace(path, rows_in_memory=ROWS + 10) == whole
     assert (in_file.sessions, in_file.timed, in_file.in_order) == (whole.sessions, whole.timed, True)
     parts = list(in_file.parts())
-    assert len(parts) >= 3 and all(part.turns < ROWS_A_PART + 3 for part in parts)
+    assert len(parts) >= 3 and all(part.turns < 2 * ROWS_A_PART for part in parts)
     assert in_file.loaded() == whole
     assert [t for part in parts for t in part.times or ()] == list(whole.times or ())
 
