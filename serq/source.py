@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+import msgspec
+
 from serq.errors import DataError, MissingFileError
 
 Severity = Literal["error", "warning"]
@@ -111,8 +113,7 @@ def _reason(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """A half-open range of characters ``[start, end)`` of one source file."""
 
     start: int
@@ -150,8 +151,7 @@ class SourceFile:
         return self.text[start : following - 1].rstrip("\r")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A range of characters and the file it is in."""
 
     source: SourceFile
@@ -249,8 +249,7 @@ def _window(line: str, column: int, width: int) -> tuple[str, int, int]:
     return left + part + right, column, min(width, len(left) + len(part) - column + 1)
 
 
-@dataclass(frozen=True)
-class SourceMap:
+class SourceMap(msgspec.Struct, frozen=True):
     """Where the statements of a compiled program stand in its text: statement number -> place.
 
     A program may be spread over several files (``use``), so every place names its own.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
+
+import msgspec
 
 from serq.grammar.names import STATEMENT_WORDS
 from serq.grammar.tokens import span_of
@@ -71,8 +72,7 @@ _OPERATOR_WORDS: Final = {"and": "`a && b`", "or": "`a || b`", "not": "`!a`", "m
 """Operators of other languages, and what to write."""
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True):
     """Where reading stopped."""
 
     source: SourceFile

@@ -6,7 +6,7 @@ and reading goes on behind it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from serq.grammar import expected, tables
 from serq.grammar.automaton import Automaton
@@ -19,16 +19,15 @@ MAX_MISTAKES = 25
 """Syntax errors after which a text is given up: it is hardly a program."""
 
 
-@dataclass
-class Parsed:
+class Parsed(msgspec.Struct):
     """The tree of a text, and what was wrong with it.
 
     ``skipped`` holds the names in the parts that could not be read: they may have been declared there.
     """
 
     tree: Tree | None
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    skipped: set[str] = field(default_factory=set)
+    diagnostics: list[Diagnostic] = msgspec.field(default_factory=list)
+    skipped: set[str] = msgspec.field(default_factory=set)
 
 
 def parse(source: SourceFile) -> Parsed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
 
 from serq.grammar.tables import Tables
 from serq.grammar.tree import Token
@@ -16,8 +16,7 @@ _OPENING = {"LPAR", "LSQB", "LBRACE"}
 _CLOSING = {"RPAR", "RSQB", "RBRACE"}
 
 
-@dataclass(frozen=True)
-class Tokens:
+class Tokens(msgspec.Struct, frozen=True):
     """The tokens that a parser can read, and what was wrong with the others."""
 
     tokens: list[Token]
@@ -55,7 +54,7 @@ def tokenize(source: SourceFile, tables: Tables) -> Tokens:
             code, message, help_ = problem
             result.diagnostics.append(Diagnostic(code, message, source, span_of(token), help=help_))
         if token.type == "UNCLOSED_COMMENT":
-            return replace(result, readable_to_the_end=False)
+            return msgspec.structs.replace(result, readable_to_the_end=False)
         if token.type == "BAD_CHARACTER":
             result.gaps.add(len(result.tokens))
             continue
@@ -63,7 +62,7 @@ def tokenize(source: SourceFile, tables: Tables) -> Tokens:
         if depth > MAX_NESTING:
             message = f"brackets are nested more than {MAX_NESTING} deep"
             result.diagnostics.append(Diagnostic("E108", message, source, span_of(token)))
-            return replace(result, readable_to_the_end=False)
+            return msgspec.structs.replace(result, readable_to_the_end=False)
         result.tokens.append(_mended(token))
         if token.type == "UNCLOSED_STRING":
             result.gaps.add(len(result.tokens))

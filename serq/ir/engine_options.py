@@ -8,10 +8,11 @@ this table and no other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 from typing import Final, Literal
+
+import msgspec
 
 OptionType = Literal[
     "count", "number", "switch", "word", "name", "numbers", "counts", "text", "rule", "quantity"
@@ -23,8 +24,7 @@ expression."""
 Default = int | float | bool | str | None
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOption:
+class EngineOption(msgspec.Struct, frozen=True):
     """One option.
 
     ``low`` and ``high`` are the least and greatest value, ``below`` a limit that must not be reached.

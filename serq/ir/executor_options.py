@@ -7,15 +7,15 @@ other. An option without a default is optional and means what its meaning says.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from serq.ir.engine_options import EngineOption, Table, option_table
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutorKind:
+class ExecutorKind(msgspec.Struct, frozen=True):
     """A kind of executor. ``prices_totals``: it can price a step of which only totals are known."""
 
     name: str

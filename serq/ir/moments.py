@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True)
-class Rights:
+
+class Rights(msgspec.Struct, frozen=True):
     """What an expression may do at one moment."""
 
     label: str

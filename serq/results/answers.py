@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from serq.ir import nodes
 from serq.results.expectations import Outcome, judge, not_judged
@@ -14,8 +15,7 @@ from serq.runtime.records import Records
 from serq.source import Diagnostic, Place, SourceMap
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(msgspec.Struct, frozen=True):
     """One row an objective, goodput of all requests and of every class, one outcome an expectation."""
 
     objectives: Sequence[ObjectiveRow] = ()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from serq.results.opening import Line
 from serq.results.tables import Table
 from serq.source import Diagnostic
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(msgspec.Struct, frozen=True):
     """The parts of a report: first lines, the run in one line, tables, notes, warnings, expectations."""
 
     opening: Sequence[Line]

@@ -8,6 +8,8 @@ from itertools import filterfalse
 from math import inf, isnan, nan
 from typing import Final
 
+import msgspec
+
 from serq.ir.figures import ENGINE_LATENCIES, QUANTILES
 from serq.results import metrics
 from serq.results.statistics import (
@@ -65,8 +67,7 @@ class Latency:
 _UNKNOWN: Final = Latency(nan, nan, nan)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFigures:
+class EngineFigures(msgspec.Struct, frozen=True):
     """The requests that ran to their end at one engine, at or after warm-up.
 
     ``ttft`` from sending to the first token, ``tpot`` per output token after the first, ``e2e`` from sending

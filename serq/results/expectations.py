@@ -7,10 +7,11 @@ language (R-A-020 to R-A-026).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from math import isfinite
 from typing import Any, Final
+
+import msgspec
 
 from serq.errors import RunError
 from serq.ir import nodes
@@ -31,8 +32,7 @@ _SHOWN: Final = 20
 """Samples of a list that a message shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """One expectation after the run."""
 
     text: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import isnan
 from typing import Any, Final, Literal, get_args
+
+import msgspec
 
 from serq.ir.printer import number
 from serq.results import metrics
@@ -20,8 +21,7 @@ By = Literal["class", "handle", "stage", "engine", "session", "turn"]
 BY: Final[tuple[By, ...]] = get_args(By)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestGroup:
+class RequestGroup(msgspec.Struct, frozen=True):
     """The requests of a group that were served in full since warm-up, of whichever engine."""
 
     name: str

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from math import isfinite
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from serq.results.answers import Answers
 from serq.results.engines import METRICS, EngineFigures, Latency
@@ -17,7 +17,25 @@ from serq.results.statistics import Summary
 from serq.runtime.pricing import PriceRow
 from serq.runtime.records import ConnectorRow, GaugeRow, PoolRow, Records, StageRow
 from serq.runtime.request_records import EngineRow
-from serq.runtime.serving.hybrid_memory import MemoryRow
+
+if TYPE_CHECKING:
+    from serq.runtime.serving.hybrid_memory import MemoryRow
+
+    Row: TypeAlias = (
+        Records
+        | Summary
+        | StageRow
+        | PoolRow
+        | EngineRow
+        | EngineFigures
+        | Latency
+        | GaugeRow
+        | ConnectorRow
+        | ObjectiveRow
+        | GoodputRow
+        | MemoryRow
+        | MoneyRow
+    )
 
 Plain = int | float | str | None
 
@@ -53,22 +71,6 @@ GOODPUT_FIELDS: Final = ("about", "good", "per_second", "share", "low", "high")
 MONEY_FIELDS: Final = (
     *("about", "devices", "device_hours", "money", "output_tokens", "tokens"),
     *("per_million_output_tokens", "per_million_tokens"),
-)
-
-Row = (
-    Records
-    | Summary
-    | StageRow
-    | PoolRow
-    | EngineRow
-    | EngineFigures
-    | Latency
-    | GaugeRow
-    | ConnectorRow
-    | ObjectiveRow
-    | GoodputRow
-    | MemoryRow
-    | MoneyRow
 )
 
 _LARGEST_PLAIN_INTEGER: Final = 10**21

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
 
 from serq.ir.wording import counted
 from serq.results.engines import EngineFigures, Latency
@@ -27,8 +28,7 @@ _LONGEST: Final = 160
 """Characters of a warning that stand in its line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One of the first lines: what it is about, and what it says."""
 
     about: str

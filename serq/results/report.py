@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from serq.errors import UsageError
 from serq.ir import nodes
-from serq.results import dump, frames, html, json_form, tables, text
+from serq.results import dump, frames, json_form, tables, text
 from serq.results.answers import Answers, answer
 from serq.results.contents import Contents
 from serq.results.engines import EngineFigures, engine_figures
@@ -312,7 +312,9 @@ class Report:
         return text.as_text(self.contents)
 
     def _repr_html_(self) -> str:
-        return html.as_html(self.contents)
+        from serq.results.html import as_html  # only notebooks ask
+
+        return as_html(self.contents)
 
     def _unknown(self, name: str) -> str:
         known = list(self.records.series)

@@ -8,6 +8,8 @@ from itertools import compress
 from math import hypot, isnan
 from typing import Final, Protocol
 
+import msgspec
+
 from serq.ir import nodes
 from serq.ir.figures import ENGINE_LATENCIES
 from serq.results.metrics import REQUEST_METRICS, served_places
@@ -20,8 +22,7 @@ _ROUNDING: Final = 1e-9
 """How far two means may be apart, relative, that only rounding tells apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class MainSeries:
+class MainSeries(msgspec.Struct, frozen=True):
     """The samples that a run is mostly about, since warm-up, and when each was recorded.
 
     ``time`` gives that of the sample number i. Samples of requests stand in the order of sending and have the

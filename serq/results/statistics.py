@@ -9,6 +9,8 @@ from math import ceil, floor, fsum, inf, isfinite, isnan, nan, sqrt
 from operator import ge
 from typing import Final, Protocol
 
+import msgspec
+
 BATCHES: Final = 20
 STUDENT_T: Final = 2.093
 """The 97.5 % quantile of Student's t with 19 degrees of freedom, for a two-sided 95 % interval."""
@@ -181,8 +183,7 @@ def _independent(within: Iterable[bool], count: int) -> float:
     return count / max(1.0, _variance(means, mean(means)) / independent)
 
 
-@dataclass(frozen=True, slots=True)
-class Truncation:
+class Truncation(msgspec.Struct, frozen=True):
     """What MSER-5 says of a series: so many samples of its beginning belong to the warm-up.
 
     ``settled`` is false where that would be more than half of them: the series is too short to tell, or it
@@ -257,8 +258,7 @@ def confidence(values: OrderedSamples) -> float:
     return STUDENT_T * sqrt(_variance(means, mean(means))) / sqrt(BATCHES)
 
 
-@dataclass(frozen=True, slots=True)
-class _Squares:
+class _Squares(msgspec.Struct, frozen=True):
     """Squared deviations of samples from ``centre``."""
 
     values: Samples

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from serq.ir.wording import counted
 from serq.kernels.executor import Evidence
@@ -26,8 +27,7 @@ _ENOUGH_SAMPLES: Final = 40
 """From this many samples on, an observation that was always 0 is worth a note (R-B-118)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """Headings and cells; the first column holds names, all others hold figures, or ``words`` as well."""
 
     headings: tuple[str, ...]

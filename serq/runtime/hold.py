@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from serq.runtime.session import Session
 
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from serq.runtime.pool import Pool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HoldPlan:
+class HoldPlan(msgspec.Struct, frozen=True):
     """A hold statement: functions of the session for its header and its clauses (R-A-050 to R-A-092)."""
 
     statement: int

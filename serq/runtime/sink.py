@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from serq.runtime.records import Series
 from serq.runtime.request_records import RequestTable
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from serq.runtime.serving.engine_log import EngineLog
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRecords:
+class LiveRecords(msgspec.Struct, frozen=True):
     """What a run has recorded and not handed over, growing while it runs."""
 
     series: Mapping[str, Series]

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from math import inf, isnan
 from typing import Protocol
 
+import msgspec
+
 from serq.runtime.hold import Allocation
 from serq.runtime.pool import Pool
 from serq.runtime.session import Session
@@ -40,8 +42,7 @@ class Memory(Protocol):
         """Give ``count`` runs ``units`` more each, if nobody has to give way for any of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepRules:
+class StepRules(msgspec.Struct, frozen=True):
     """The declaration of a `step` stage as functions.
 
     ``cost_reads`` and ``order_reads`` name the totals that somebody reads: others are not computed.

@@ -110,7 +110,7 @@ run { horizon 10; }
 """
 
 NOT_NEEDED = ("serq.runtime.ascend", "serq.kernels.ascend", "serq.kernels.sglang", "simpy", "difflib", "lark",
-              "numpy", "pandas", "matplotlib", "rich", "importlib.metadata")  # fmt: skip
+              "numpy", "pandas", "matplotlib", "rich", "importlib.metadata", "html")  # fmt: skip
 
 
 @pytest.mark.parametrize("through", ["command", "library"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import msgspec
+
 from serq.ir.engine_options import (
     ENGINE_OPTIONS,
     GROUP_OPTIONS,
@@ -39,7 +41,7 @@ def test_every_field_of_the_ir_has_an_option() -> None:
 
 
 def test_defaults_are_those_of_the_engine() -> None:
-    engine = {f.name: f.default for f in fields(EngineConfig)}
+    engine = {f.name: f.default for f in msgspec.structs.fields(EngineConfig)}
     resolved = {"async_scheduling", "num_gpu_blocks"}
     for name, option in ENGINE_OPTIONS.items():
         if name in engine and not option.required and name not in resolved:

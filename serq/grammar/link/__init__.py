@@ -9,7 +9,8 @@ wrote it; its findings are shown at the places of the nodes that they name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from serq.errors import CompileError
 from serq.grammar import ast
@@ -30,16 +31,15 @@ from serq.source import Diagnostic, Place, SourceFile, SourceMap
 __all__ = ["Linked", "Loader", "link_program"]
 
 
-@dataclass(frozen=True)
-class Linked:
+class Linked(msgspec.Struct, frozen=True):
     """A program ready to run, where its statements stand in the text, and what looks unintended."""
 
     program: ir.Program
     source_map: SourceMap
     warnings: tuple[Diagnostic, ...] = ()
-    executors: Mapping[str, Place] = field(default_factory=dict)
+    executors: Mapping[str, Place] = msgspec.field(default_factory=dict)
     """Where the executors are declared, by name."""
-    lets: Mapping[str, float] = field(default_factory=dict)
+    lets: Mapping[str, float] = msgspec.field(default_factory=dict)
     """The values of the `let`s of the program and of the files that it uses, in their order."""
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
+
+import msgspec
 
 from serq.grammar import ast
 from serq.grammar.names import RETIRED_WORDS
@@ -33,16 +35,14 @@ class GivenUpError(Exception):
     """There is no point in going on: too many mistakes, or a program that does not stop growing."""
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """The place that a node was written at, and the calls of defs that spliced it in, innermost last."""
 
     place: Place
     calls: tuple[Place, ...] = ()
 
 
-@dataclass
-class Family:
+class Family(msgspec.Struct):
     """A declared pool or stage: how many members, and where among the items it stands."""
 
     node: ast.Pool | ast.Stage
@@ -50,8 +50,7 @@ class Family:
     count: int
 
 
-@dataclass
-class Definition:
+class Definition(msgspec.Struct):
     """A `def`, and where among the items it stands."""
 
     node: ast.Definition
@@ -60,30 +59,29 @@ class Definition:
     """The attributes that its body assigns, once somebody has asked."""
 
 
-@dataclass
-class Context:
+class Context(msgspec.Struct):
     """Everything that is known about one program while it is linked."""
 
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    warnings: list[Diagnostic] = field(default_factory=list)
-    origins: dict[tuple[int, str], Origin] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = msgspec.field(default_factory=list)
+    warnings: list[Diagnostic] = msgspec.field(default_factory=list)
+    origins: dict[tuple[int, str], Origin] = msgspec.field(default_factory=dict)
     """(id of an IR node, field or empty) -> where it was written."""
-    constants: dict[str, float] = field(default_factory=dict)
+    constants: dict[str, float] = msgspec.field(default_factory=dict)
     """`let` -> value; while lets are folded, of those above."""
-    lets: dict[str, ast.Identifier] = field(default_factory=dict)
+    lets: dict[str, ast.Identifier] = msgspec.field(default_factory=dict)
     """All lets, wherever they stand."""
-    definitions: dict[str, Definition] = field(default_factory=dict)
-    pools: dict[str, Family] = field(default_factory=dict)
-    stages: dict[str, Family] = field(default_factory=dict)
-    connectors: set[str] = field(default_factory=set)
-    executors: set[str] = field(default_factory=set)
-    attributes: set[str] = field(default_factory=set)
-    kept_bindings: set[str] = field(default_factory=set)
+    definitions: dict[str, Definition] = msgspec.field(default_factory=dict)
+    pools: dict[str, Family] = msgspec.field(default_factory=dict)
+    stages: dict[str, Family] = msgspec.field(default_factory=dict)
+    connectors: set[str] = msgspec.field(default_factory=set)
+    executors: set[str] = msgspec.field(default_factory=set)
+    attributes: set[str] = msgspec.field(default_factory=set)
+    kept_bindings: set[str] = msgspec.field(default_factory=set)
     """The attributes that hold admission bindings."""
     server: ast.Block | None = None
     readable: bool = True
     """Whether all of the text could be read; else nothing is said about what is missing."""
-    unreadable: set[str] = field(default_factory=set)
+    unreadable: set[str] = msgspec.field(default_factory=set)
     """Names that may be declared in parts that could not be read or folded: nothing is said about them."""
     position: int = 0
     """The item that is being linked; a serving form finds its stage among those above it (R-A-098)."""
@@ -94,8 +92,8 @@ class Context:
     _next_id: int = 0
     _next_site: int = 0
     _nodes: int = 0
-    _reported: set[tuple[str, str, str]] = field(default_factory=set)
-    _alive: list[Node] = field(default_factory=list)
+    _reported: set[tuple[str, str, str]] = msgspec.field(default_factory=set)
+    _alive: list[Node] = msgspec.field(default_factory=list)
     """Keeps ids from being used twice."""
 
     def error(self, code: str, message: str, place: Place, *, help: str | None = None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from serq.grammar import ast
 from serq.grammar.build import build
@@ -17,25 +18,24 @@ from serq.ir.moments import SUPPLIED_ATTRIBUTES
 from serq.source import Place, SourceFile, Span
 
 
-@dataclass
-class Declared:
+class Declared(msgspec.Struct):
     """The items of a program by kind."""
 
-    lets: list[tuple[int, ast.Let]] = field(default_factory=list)
+    lets: list[tuple[int, ast.Let]] = msgspec.field(default_factory=list)
     """With their positions among the items, as for the sections."""
-    pools: list[ast.Pool] = field(default_factory=list)
-    stages: list[ast.Stage] = field(default_factory=list)
+    pools: list[ast.Pool] = msgspec.field(default_factory=list)
+    stages: list[ast.Stage] = msgspec.field(default_factory=list)
     workload: ast.Workload | None = None
-    sections: dict[str, tuple[int, ast.Section]] = field(default_factory=dict)
+    sections: dict[str, tuple[int, ast.Section]] = msgspec.field(default_factory=dict)
     """The blocks ``init``, ``turn`` and ``session``."""
     server: ast.Section | None = None
     share: ast.Share | None = None
-    run: list[ast.RunSettings] = field(default_factory=list)
-    connectors: list[ast.Unit] = field(default_factory=list)
-    executors: list[ast.Unit] = field(default_factory=list)
-    gauges: list[ast.Gauge] = field(default_factory=list)
-    objectives: list[ast.Objective] = field(default_factory=list)
-    expectations: list[ast.Expectation] = field(default_factory=list)
+    run: list[ast.RunSettings] = msgspec.field(default_factory=list)
+    connectors: list[ast.Unit] = msgspec.field(default_factory=list)
+    executors: list[ast.Unit] = msgspec.field(default_factory=list)
+    gauges: list[ast.Gauge] = msgspec.field(default_factory=list)
+    objectives: list[ast.Objective] = msgspec.field(default_factory=list)
+    expectations: list[ast.Expectation] = msgspec.field(default_factory=list)
 
 
 def declare(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from serq.errors import DataError, MissingFileError
 from serq.grammar import ast
@@ -20,15 +21,14 @@ no such file: one of the library may be meant then."""
 MAX_FILES = 1000
 
 
-@dataclass
-class Files:
+class Files(msgspec.Struct):
     """The items of all files in the order of the text, a used file in the place of its first ``use``."""
 
-    items: list[ast.Item] = field(default_factory=list)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    unreadable: set[str] = field(default_factory=set)
+    items: list[ast.Item] = msgspec.field(default_factory=list)
+    diagnostics: list[Diagnostic] = msgspec.field(default_factory=list)
+    unreadable: set[str] = msgspec.field(default_factory=set)
     """Names in parts that could not be read."""
-    seen: set[str] = field(default_factory=set)
+    seen: set[str] = msgspec.field(default_factory=set)
     """The names of the files read so far."""
     complete: bool = True
     """Whether there is a tree of every file."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from serq.grammar import ast
 from serq.grammar.link.definitions import names_read
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from serq.grammar.link.statements import Statements
 
 
-@dataclass(frozen=True)
-class _Bindings:
+class _Bindings(msgspec.Struct, frozen=True):
     header: Scope
     """Where units, `reserve`, `reuse`, `cache` and the lease's duration are read."""
     body: Scope

@@ -3,15 +3,14 @@ variables of one moment."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from serq.grammar import ast
 from serq.ir.nodes import Expr
 from serq.source import Place
 
 
-@dataclass(eq=False)
-class Parameter:
+class Parameter(msgspec.Struct):
     """A parameter of a def stands for the argument, read in the scope of the call (R-A-009, R-A-010)."""
 
     name: str
@@ -21,20 +20,18 @@ class Parameter:
     """The calls of defs around the call that passes the argument."""
     defs_above: int
     """The defs that the argument may use: those above this item."""
-    linked: list[Expr] = field(default_factory=list)
+    linked: list[Expr] = msgspec.field(default_factory=list)
     """The argument, once for every time the body reads it."""
 
 
-@dataclass(eq=False)
-class HeaderBinding:
+class HeaderBinding(msgspec.Struct):
     """A binding of `at admission`, in the header: it stands for its expression (R-A-070)."""
 
     value: ast.Expr
     scope: Scope
 
 
-@dataclass(eq=False)
-class BodyBinding:
+class BodyBinding(msgspec.Struct):
     """A binding of `at admission`, in the body: an attribute set on admission, if the value can be kept."""
 
     attribute: str
@@ -42,15 +39,13 @@ class BodyBinding:
     """What the value reads that may change while the hold lasts; None: it may be kept."""
 
 
-@dataclass(eq=False)
-class Index:
+class Index(msgspec.Struct):
     """The variable of an aggregate."""
 
     name: str
 
 
-@dataclass(eq=False)
-class Supplied:
+class Supplied(msgspec.Struct):
     """A variable that the language supplies here only, and no word of the language elsewhere."""
 
     name: str
@@ -59,11 +54,10 @@ class Supplied:
 Meaning = Parameter | HeaderBinding | BodyBinding | Index | Supplied
 
 
-@dataclass(eq=False)
-class Scope:
+class Scope(msgspec.Struct):
     """Names with a meaning of their own, inside a scope around them."""
 
-    names: dict[str, Meaning] = field(default_factory=dict)
+    names: dict[str, Meaning] = msgspec.field(default_factory=dict)
     outer: Scope | None = None
 
     def lookup(self, name: str) -> Meaning | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+import msgspec
 
 from serq.ir.nodes import Node
 from serq.source import Diagnostic, Severity
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One mistake, or one thing that looks unintended."""
 
     code: str
@@ -33,11 +33,10 @@ class Problem:
         return Diagnostic(self.code, self.message, owner=self.owner, severity=self.severity, help=self.help)
 
 
-@dataclass
-class Findings:
+class Findings(msgspec.Struct):
     """Problems as they are found."""
 
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = msgspec.field(default_factory=list)
     owner: str = "program"
 
     def error(

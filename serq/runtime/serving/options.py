@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from serq.errors import RunError
 from serq.ir.engine_options import ENGINE_OPTIONS
@@ -47,8 +48,7 @@ _PLAIN_OPTIONS = (
 """Options that the configuration takes as they are; what is not written has its default there."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedEngine:
+class ResolvedEngine(msgspec.Struct, frozen=True):
     """An engine with every option decided.
 
     ``acceptance[i]`` is the chance that draft i is taken, given those before it; drafts beyond are not.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Set
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 from serq.runtime.planned_run import PlannedRun, PlanningStage
 from serq.runtime.pricing import MeteredExecutor
@@ -25,16 +26,14 @@ from serq.runtime.vllm.scheduler import VllmScheduler
 from serq.runtime.vllm.scheduler_output import ScheduledRequest, SchedulerOutput
 
 
-@dataclass(frozen=True, slots=True)
-class ExpressionPrice:
+class ExpressionPrice(msgspec.Struct, frozen=True):
     """The cost of a step as an expression: a function of its totals, and the names of those it reads."""
 
     cost: Callable[[StepTotals], float]
     reads: Set[str]
 
 
-@dataclass(frozen=True, slots=True)
-class EngineParts:
+class EngineParts(msgspec.Struct, frozen=True):
     """What an engine is made of: options, scheduler, what prices steps, whose prefixes it knows, a link.
 
     ``decode_cost`` prices steps that are planned; without it, for the reason that ``walks`` names, none is.

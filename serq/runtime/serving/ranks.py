@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from serq.runtime.request_records import EngineRow
 from serq.runtime.serving.engine import VllmEngine
@@ -76,8 +77,7 @@ class RankEngine(VllmEngine):
         return row
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(msgspec.Struct, frozen=True):
     """One step of all ranks, until ``end``. ``members`` have a step in it, the others a dummy batch."""
 
     members: tuple[RankEngine, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import nan
 from typing import Any
+
+import msgspec
 
 from serq.errors import RunError
 from serq.ir import nodes
@@ -17,8 +18,7 @@ from serq.runtime.records import ConnectorRow
 from serq.runtime.stations import Station
 
 
-@dataclass(frozen=True, slots=True)
-class TransferSize:
+class TransferSize(msgspec.Struct, frozen=True):
     """What the expressions of a connector read: ``tokens`` whose KV moves, and the blocks that hold them."""
 
     tokens: float

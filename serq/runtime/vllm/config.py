@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from serq.runtime.vllm.kv_cache_spec import (
     ChunkedLocalAttentionSpec,
@@ -22,8 +23,7 @@ _EAGLE_METHODS = ("eagle", "eagle3", "mtp", "dflash", "dspark")
 _LOOKAHEAD_METHODS = (*_EAGLE_METHODS, "draft_model")
 
 
-@dataclass(frozen=True, slots=True)
-class SpeculativeConfig:
+class SpeculativeConfig(msgspec.Struct, frozen=True):
     """Speculative decoding: ``num_speculative_tokens`` drafts a step, or fewer by batch size (S-102)."""
 
     method: str
@@ -72,8 +72,7 @@ class SpeculativeConfig:
             end = high
 
 
-@dataclass(frozen=True, slots=True)
-class KVTransferConfig:
+class KVTransferConfig(msgspec.Struct, frozen=True):
     """What this engine is to its KV connector (S-104, S-106, S-134)."""
 
     role: KVRole = "kv_both"
@@ -90,8 +89,7 @@ class KVTransferConfig:
         return self.role != "kv_producer"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineConfig:
+class EngineConfig(msgspec.Struct, frozen=True):
     """One engine, under vLLM's flag names. Lengths in tokens, ``watermark`` a share of the pool.
 
     Raises ValueError where vLLM's own configuration would refuse (S-003).

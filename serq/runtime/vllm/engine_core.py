@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from serq.runtime.vllm.fast.reasons import WalkReason
 from serq.runtime.vllm.fast.scheduler import FastScheduler
@@ -21,29 +22,25 @@ from serq.runtime.vllm.scheduler_base import PauseState
 from serq.runtime.vllm.scheduler_output import ModelOutput, RequestOutput, SchedulerOutput
 
 
-@dataclass(frozen=True, slots=True)
-class AddRequest:
+class AddRequest(msgspec.Struct, frozen=True):
     """A request arrives."""
 
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class AbortRequest:
+class AbortRequest(msgspec.Struct, frozen=True):
     """A client gives up on a request; unknown and finished ids are ignored (S-140)."""
 
     request_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResetPrefixCache:
+class ResetPrefixCache(msgspec.Struct, frozen=True):
     """Forget cached prefixes, if need be at the cost of the running requests (S-141, S-142)."""
 
     reset_running_requests: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetPauseState:
+class SetPauseState(msgspec.Struct, frozen=True):
     """Pause or go on (S-143)."""
 
     state: PauseState
@@ -62,15 +59,13 @@ class EngineObserver:
         """The prefix cache was reset, or not, at the cost of ``preempted``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(msgspec.Struct, frozen=True):
     """A step was formed: run it, after those launched before."""
 
     step: SchedulerOutput
 
 
-@dataclass(frozen=True, slots=True)
-class WaitUntil:
+class WaitUntil(msgspec.Struct, frozen=True):
     """Nothing to do until ``step``, the oldest in flight, has run; then call ``finish``."""
 
     step: SchedulerOutput
@@ -87,8 +82,7 @@ class IdleReason(Enum):
     """The same, and a connector has not made up its mind: ask again soon."""
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(msgspec.Struct, frozen=True):
     """Nothing to do; after time has passed call ``wake``, or ``intake``, and ``turn`` again."""
 
     reason: IdleReason

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 MambaMode = Literal["none", "align", "all"]
 
@@ -13,8 +14,7 @@ def ceil_div(tokens: int, size: int) -> int:
     return -(-tokens // size)
 
 
-@dataclass(frozen=True, slots=True)
-class FullAttentionSpec:
+class FullAttentionSpec(msgspec.Struct, frozen=True):
     """Every token attends to all before it: blocks stay until the request ends."""
 
     block_size: int
@@ -24,8 +24,7 @@ class FullAttentionSpec:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class SlidingWindowSpec:
+class SlidingWindowSpec(msgspec.Struct, frozen=True):
     """A token attends to the last ``sliding_window`` tokens, itself included."""
 
     block_size: int
@@ -41,8 +40,7 @@ class SlidingWindowSpec:
         return ceil_div(self.sliding_window - 1, self.block_size) + use_eagle
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkedLocalAttentionSpec:
+class ChunkedLocalAttentionSpec(msgspec.Struct, frozen=True):
     """A token attends to the tokens of its own chunk of ``attention_chunk_size``."""
 
     block_size: int
@@ -54,8 +52,7 @@ class ChunkedLocalAttentionSpec:
         return ceil_div(tokens, self.block_size)
 
 
-@dataclass(frozen=True, slots=True)
-class MambaSpec:
+class MambaSpec(msgspec.Struct, frozen=True):
     """A recurrent state instead of keys and values; a block holds one state (S-111, S-112)."""
 
     block_size: int
@@ -70,8 +67,7 @@ class MambaSpec:
 KVCacheSpec = FullAttentionSpec | SlidingWindowSpec | ChunkedLocalAttentionSpec | MambaSpec
 
 
-@dataclass(frozen=True, slots=True)
-class KVCacheGroup:
+class KVCacheGroup(msgspec.Struct, frozen=True):
     """Layers that share block tables. ``eagle`` marks the group of the draft layers (S-074)."""
 
     spec: KVCacheSpec

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from serq.runtime.vllm.block_pool import KVCacheBlock
 from serq.runtime.vllm.config import EngineConfig
@@ -12,8 +13,7 @@ from serq.runtime.vllm.groups.base import LookupRange
 from serq.runtime.vllm.kv_cache_spec import MambaSpec, ceil_div
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixHit:
+class PrefixHit(msgspec.Struct, frozen=True):
     """The result of a lookup.
 
     ``blocks`` per group, ``num_tokens`` of them usable; ``junction`` is where some group's hit reached

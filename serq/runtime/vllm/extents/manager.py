@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from serq.runtime.vllm.config import EngineConfig
 from serq.runtime.vllm.extents.chains import PrefixChain
@@ -14,8 +13,7 @@ from serq.runtime.vllm.prefix_lookup import PrefixHit
 from serq.runtime.vllm.request import Request
 
 
-@dataclass(frozen=True, slots=True)
-class ExtentHit(PrefixHit):
+class ExtentHit(PrefixHit, frozen=True):
     """A hit as stretches of extents."""
 
     extents: Sequence[Stretch] = ()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from serq.runtime.vllm.block_pool import BlockPool, KVCacheBlock
 from serq.runtime.vllm.kv_cache_spec import KVCacheSpec, ceil_div
@@ -31,8 +32,7 @@ class SlotDemand(NamedTuple):
     capped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LookupRange:
+class LookupRange(msgspec.Struct, frozen=True):
     """Where a lookup may end: at most at ``max_length`` tokens, on a multiple of ``alignment`` tokens.
 
     ``drop_eagle_block``: the last matched unit is computed again for the drafter's sake (S-074).
