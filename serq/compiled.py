@@ -20,6 +20,7 @@ MODULES: Final = (
     "serq.runtime.open_run.giving_way",
     "serq.runtime.open_run.leaving",
     "serq.runtime.open_run.notes",
+    "serq.runtime.open_run.prompt_ahead",
     "serq.runtime.open_run.prompts",
     "serq.runtime.open_run.request",
     "serq.runtime.open_run.stage",

@@ -10,17 +10,16 @@ from math import inf, nan, nextafter
 from operator import attrgetter
 from typing import Final
 
-from serq.runtime.open_run.forming import Forming
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
-from serq.runtime.open_run.notes import Step
+from serq.runtime.open_run.notes import NOBODY, Step
+from serq.runtime.open_run.prompt_ahead import PromptAhead
 from serq.runtime.open_run.request import OpenRequest
 
 _ADMISSION: Final = attrgetter("admission")
 _ROW: Final = attrgetter("row")
-_NOBODY: Final[list[OpenRequest]] = []
 
 
-class OpenEngine(Forming):
+class OpenEngine(PromptAhead):
     """One engine, between two arrivals."""
 
     # --- from outside -----------------------------------------------------------------------------------
@@ -57,6 +56,8 @@ class OpenEngine(Forming):
                 self.clock.now = now
             if self.inbox:
                 self.take_in(now)
+            if self.partial and self.prompt_ahead(now, until):
+                continue
             if self.partial or flight or not self._admits_nobody() or not self.decode_ahead(now, until):
                 self.fill(now)
                 if self.is_steady:
@@ -175,7 +176,7 @@ class OpenEngine(Forming):
             free -= need
             held += need
             end = last + price
-            steps.append((end, now, last, count, count, 0, running, waiting, free, 0, _NOBODY))
+            steps.append((end, now, last, count, count, 0, running, waiting, free, 0, NOBODY))
             last = end
             now = steps[place][0]
             place += 1

@@ -96,20 +96,24 @@ class Forming(GivingWay):
             if self.cached is not None:
                 self.cached.take(need)
         self._blocked = False
+        self.begin_step(number)
+        budget = self.budget - self.count
+        if self.partial and goes_on:
+            gone, budget = self._go_on(now, number, budget, told)
+            victims += gone
+        return victims, budget
+
+    def begin_step(self, number: int) -> None:
+        """Step ``number`` has the shares of those who decode, and no others so far."""
         self._prefilled, decodes = 0, self.count
         self._written.clear()
         self._shares = decodes
-        budget = self.budget - decodes
         if self.partial or self.waiting:
             totals = self._totals
             totals.decoders = float(decodes)
             totals.context_decode = float(self.base + decodes * number)
             totals.kv_decode = float(self.held * self.size)
             totals.context_prefill = totals.attention = totals.kv_prefill = 0.0
-        if self.partial and goes_on:
-            gone, budget = self._go_on(now, number, budget, told)
-            victims += gone
-        return victims, budget
 
     def _share(self, request: OpenRequest, tokens: int, held: int) -> None:
         """Note a share of a prompt for the price of the step."""

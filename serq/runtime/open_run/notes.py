@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import Final
 
 from serq.runtime.open_run.counts import DecodeCounts
 from serq.runtime.open_run.figures import StageFigures
@@ -13,6 +14,9 @@ from serq.runtime.vllm.scheduler_base import Outcome
 Step = tuple[float, float, float, int, int, int, int, int, int, int, list[OpenRequest]]
 """A step in flight: its end, when it was formed, its start; tokens, requests, and tokens of prompts; running,
 waiting and free blocks when it was formed; how many gave way to it; and whose prompts it completes."""
+
+NOBODY: Final[list[OpenRequest]] = []
+"""The prompts that a step completes which completes none."""
 
 
 class Notes(DecodeCounts):
