@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import filterfalse, islice, repeat
+from itertools import chain, filterfalse, islice
 from math import ceil, floor, fsum, inf, isfinite, isnan, nan, sqrt
-from operator import ge
 from typing import Final, Protocol
 
 import msgspec
@@ -36,6 +36,9 @@ class OrderedSamples(Samples, Protocol):
     def at_ranks(self, ranks: Sequence[int]) -> list[float]:
         """Those at ``ranks``, from 0, if all were sorted, NaN last."""
 
+    def counts_up_to(self, at: float) -> list[int]:
+        """How many are at most ``at``, as :func:`batch_counts` counts them."""
+
     def part(self, start: int, stop: int) -> OrderedSamples:
         """Those from number ``start`` to before ``stop``, in recording order."""
 
@@ -63,9 +66,10 @@ class Summary:
 
 @dataclass(slots=True)
 class InMemory:
-    """Samples in a list, which are sorted once."""
+    """Samples in a list, which are sorted once: batch by batch, then all of them, which takes no longer."""
 
     values: Sequence[float]
+    _batches: list[list[float]] | None = None
     _ordered: list[float] | None = None
 
     def __len__(self) -> int:
@@ -78,9 +82,23 @@ class InMemory:
         """Those at ``ranks``, from 0, if all were sorted, NaN last."""
         ordered = self._ordered
         if ordered is None:
-            numbers = sorted(filterfalse(isnan, self.values))
+            numbers = sorted(chain.from_iterable(self._sorted_batches()))
             ordered = self._ordered = numbers + [nan] * (len(self.values) - len(numbers))
         return [ordered[rank] for rank in ranks]
+
+    def counts_up_to(self, at: float) -> list[int]:
+        """How many are at most ``at``, as :func:`batch_counts` counts them."""
+        if isnan(at):
+            return [0] * (BATCHES + 1)
+        return [bisect_right(batch, at) for batch in self._sorted_batches()]
+
+    def _sorted_batches(self) -> list[list[float]]:
+        """The numbers of every batch in order, then those that fill none; NaN left out."""
+        if self._batches is None:
+            size, left = len(self.values) // BATCHES, iter(self.values)
+            parts = [*(islice(left, size) for _ in range(BATCHES)), left]
+            self._batches = [sorted(filterfalse(isnan, part)) for part in parts]
+        return self._batches
 
     def part(self, start: int, stop: int) -> InMemory:
         """Those from number ``start`` to before ``stop``, in recording order."""
@@ -140,7 +158,7 @@ def share_interval(within: Sequence[bool]) -> tuple[float, float]:
     if size < 2:
         return nan, nan
     share = sum(within) / len(within)
-    worth = _independent(within, len(within))
+    worth = _independent(batch_counts(within, len(within)), len(within))
     spread = STUDENT_T * STUDENT_T / worth
     centre = (share + spread / 2) / (1 + spread)
     half = sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
@@ -159,7 +177,7 @@ def quantile_interval(values: OrderedSamples, share: tuple[int, int], at: float)
     if count < 2 * BATCHES:
         return nan, nan
     fraction = share[0] / share[1]
-    worth = _independent(map(ge, repeat(at), values), count)
+    worth = _independent(values.counts_up_to(at), count)
     half = STUDENT_T * sqrt(fraction * (1 - fraction) / worth)
     low, high = floor((fraction - half) * count), ceil((fraction + half) * count) + 1
     inside = [place - 1 for place in (low, high) if 1 <= place <= count]
@@ -167,18 +185,22 @@ def quantile_interval(values: OrderedSamples, share: tuple[int, int], at: float)
     return found.get(low - 1, nan), found.get(high - 1, nan)
 
 
-def _independent(within: Iterable[bool], count: int) -> float:
-    """How many independent samples tell as much of their share as ``within``, in recording order.
+def batch_counts(within: Iterable[bool], count: int) -> list[int]:
+    """How many of each of the 20 batches are true, in recording order, then of those that fill no batch."""
+    left = iter(within)
+    return [*(sum(islice(left, count // BATCHES)) for _ in range(BATCHES)), sum(left)]
+
+
+def _independent(counts: Sequence[int], count: int) -> float:
+    """How many independent samples tell as much of a share as ``count`` of them, ``counts`` within it.
 
     20 batch means (as in R-B-115) say how much more the share varies than it would for independent ones.
     """
-    size, left = count // BATCHES, iter(within)
-    sums = [sum(islice(left, size)) for _ in range(BATCHES)]
-    total = sum(sums) + sum(left)
+    total = sum(counts)
     if total in (0, count):
         return float(count)
-    share = total / count
-    means = [part / size for part in sums]
+    share, size = total / count, count // BATCHES
+    means = [part / size for part in counts[:BATCHES]]
     independent = share * (1 - share) / size
     return count / max(1.0, _variance(means, mean(means)) / independent)
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from operator import ge
 from typing import TYPE_CHECKING, Any, Final
+
+from serq.results.statistics import batch_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,6 +68,10 @@ class StoredValues:
             bounds.append((max(first, first + start - before), min(last, first + stop - before)))
             before += last - first
         return StoredValues(self._read, [(low, max(low, high)) for low, high in bounds])
+
+    def counts_up_to(self, at: float) -> list[int]:
+        """How many are at most ``at``, as :func:`batch_counts` counts them."""
+        return batch_counts(map(ge, repeat(at), self), len(self))
 
     def at(self, place: int) -> float:
         """The number at a place."""
