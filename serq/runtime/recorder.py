@@ -24,11 +24,11 @@ def recorder(series: Series, clock: Clock, warmup: float) -> Callable[[Session, 
             time(now)
             number(session.number)
             count = session.a_turn_no
-            turn(count if count == 1.0 else _turn_number(count))
+            turn(count if count == 1.0 else turn_number(count))
 
     return record
 
 
-def _turn_number(value: float) -> float:
+def turn_number(value: float) -> float:
     """`turn_no`, whatever the program made of it, as samples carry it: a whole number from 0 (R-A-085)."""
     return float(int(min(value, _LARGEST_TURN))) if value >= 1.0 else 0.0

@@ -148,9 +148,9 @@ class Simulation:
         self.horizon = horizon
         self.warmup = warmup
         self._limit = arrivals
-        self._series = {name: Series(name) for name in self.model.series}
+        self.series = {name: Series(name) for name in self.model.series}
         self.world = World(self.clock)
-        random = RandomSource(seed)
+        random = self.random = RandomSource(seed)
         functions = self.functions = self.model.bind(self._supplied())
         self.deployment = Deployment(
             self.model, functions, self.world, random, keep_rows=keep_rows, folder=folder, engine=engine
@@ -207,12 +207,12 @@ class Simulation:
         for name in ("join", "leave", "grow", "load", "drop", "release"):
             names[name] = getattr(holdings, name)
         for name, python in self.model.series.items():
-            names[python] = recorder(self._series[name], self.clock, self.warmup)
+            names[python] = recorder(self.series[name], self.clock, self.warmup)
         return names
 
     def drop_partial_samples(self) -> None:
         """Make the columns of every table equally long, after an interrupt at any instruction."""
-        for series in self._series.values():
+        for series in self.series.values():
             series.trim()
         serving = self.deployment.serving
         trim(serving.requests, REQUEST_COLUMNS)
@@ -361,7 +361,7 @@ class Simulation:
         """What is recorded, as it stands."""
         serving = self.deployment.serving
         logs = [engine.log for engine in serving.engines]
-        return LiveRecords(self._series, serving.requests, logs, serving.note_progress)
+        return LiveRecords(self.series, serving.requests, logs, serving.note_progress)
 
     def records(self, stopped: str | None = None) -> Records:
         """Everything recorded up to now."""
@@ -385,7 +385,7 @@ class Simulation:
             ended=world.ended,
             turns=self.workload.turns,
             mean_live=world.live_time() / span,
-            series=self._series,
+            series=self.series,
             stages=[stage.row(span) for stage in stages],
             pools=[pool.row(span) for pool in world.pools],
             warnings=[*found, *serving.warnings(now), *self.deployment.pricing.warnings()],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import islice, repeat
 from math import inf, isfinite
 
 from serq.errors import DataError, RunError
@@ -104,7 +104,7 @@ class Workload:
         self.arrivals += 1
         session = code.session(number)
         session.born = self._clock.now
-        self._assign_rows(session, replayed)
+        session.trace, session.row, session.rows_end = self.rows_of(number, replayed)
         if self._draws:
             self._assign_draws(session)
         if code.statements is not None:
@@ -123,8 +123,7 @@ class Workload:
                 yield from repeat((0.0, None), int(count))
             case nodes.Traced(speed):
                 arrivals = in_order_of_time(self._timed_trace(), speed)
-                while not self.complete() and (following := next(arrivals, None)) is not None:
-                    yield following
+                yield from arrivals if self._limit == inf else islice(arrivals, int(self._limit))
                 self.exhausted = True
             case nodes.Poisson() | nodes.Renewal() as arrive:
                 time = 0.0
@@ -184,19 +183,18 @@ class Workload:
 
     # --- what sessions bring ----------------------------------------------------------------------------
 
-    def _assign_rows(self, session: Session, replayed: TracedSession | None) -> None:
-        """Which trace session an arriving session replays (R-B-081, R-B-083)."""
+    def rows_of(self, number: int, replayed: TracedSession | None) -> tuple[Trace | None, int, int]:
+        """Which rows of which trace session ``number`` replays, if any: from, up to (R-B-081, R-B-083)."""
         if replayed is None:
             if self._in_order is not None:
                 replayed = next(self._in_order)
             elif self._in_memory is not None:
                 trace = self._in_memory
-                replayed = trace, self._random.trace(session.number).index(0, trace.sessions)
+                replayed = trace, self._random.trace(number).index(0, trace.sessions)
             else:
-                return
-        session.trace, index = replayed
-        first_row = session.trace.first_row
-        session.row, session.rows_end = first_row[index], first_row[index + 1]
+                return None, 0, 0
+        trace, index = replayed
+        return trace, trace.first_row[index], trace.first_row[index + 1]
 
     def _assign_draws(self, session: Session) -> None:
         if self._code.session_draws:

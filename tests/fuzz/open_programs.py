@@ -10,7 +10,8 @@ from tests.fuzz.engine_programs import EngineProgram
 NOTES = (
     "ttft(chat)", "e2e(chat)", "tpot(chat)", "itl(chat)", "generated(chat)", "cached_tokens(chat)",
     "preempted(chat)", "queue_time(chat)", "stopped(chat)", "rejected(chat)", "~exp(3)", "now", "turn_no",
-    "sent(chat)", "first_token(chat)", "last_token(chat)", "prompt_tokens(chat)",
+    "sent(chat)", "first_token(chat)", "last_token(chat)", "prompt_tokens(chat)", "p + o", "serial", "new",
+    "pri + more", "sum i in 3 (i * p)",
 )  # fmt: skip
 
 
@@ -68,13 +69,27 @@ class OpenProgram(EngineProgram):
             pick = f"choose k in {self.count} by ({key}); set j = k;"
         else:
             pick = f"set j = floor(~uniform(0, {self.count}));"
-        notes = " ".join(f"observe note{i} = {self.pick(*NOTES)};" for i in range(self.rng.randint(0, 3)))
-        turn = "turn;" if self.chance(0.5) else ""
+        notes = self.notes()
+        turn = self.pick("turn;", "turn; set turn_no = turn_no * 2;" if self.chance(0.2) else "")
         body = f"set j = 0; {turn} {pick} {self.request()} {notes}"
         if self.chance(0.15):
             body = f"branch (p > 20) {{ {body} }} else {{ {self.pick('', 'end;', self.request())} }}"
             body = f"set j = 0; {body}"
+            if self.chance(0.5):
+                body += self.notes()
         return f"session {{ {body} }}"
+
+    def notes(self) -> str:
+        """What follows a request: samples, and what they are made of."""
+        text = ""
+        for i in range(self.rng.randint(0, 3)):
+            note = f"observe note{i} = {self.pick(*NOTES)};"
+            change = self.pick("set p = p + generated(chat);", "choose k in 3 by (k * (p - 20)); set o = k;")
+            text += f" {change}" if self.chance(0.1) else ""
+            if self.chance(0.15):
+                note = f"branch (p > {self.pick(5, 30)}) {{ {note} }} else {{ {self.pick('', 'end;')} }}"
+            text += f" {note}"
+        return text
 
     def request(self) -> str:
         clauses = []

@@ -49,7 +49,8 @@ class Scope:
     ``parameters`` are the Python names that the text may mention; ``variables`` says what each context
     variable is; ``session`` names the session whose attributes are read (None: nobody's, they read 0),
     ``holder`` the one whose cache entries are, where that is another;
-    ``draws`` is the stream of its draws.
+    ``draws`` is the stream of its draws. Where the attributes of a session ``are_local``, each is a variable
+    of the function, and ``requests`` are those that it has sent, by handle.
     """
 
     parameters: tuple[str, ...] = ()
@@ -57,6 +58,8 @@ class Scope:
     session: str | None = None
     holder: str | None = None
     draws: str | None = None
+    are_local: bool = False
+    requests: Mapping[str, str] = field(default_factory=dict)
 
 
 class Names(NamedTuple):
@@ -118,6 +121,8 @@ class Expressions:
         return number(expr.value)
 
     def _attribute(self, expr: nodes.Attribute, scope: Scope) -> Code:
+        if scope.are_local:
+            return Code(self.names.attributes[expr.name])
         if scope.session is None:
             return Code("0.0")
         return Code(f"{scope.session}.{self.names.attributes[expr.name]}")
@@ -203,6 +208,8 @@ class Expressions:
         return Code(f"{self.stage(expr.stage, scope)}.{_STAGE_READS[expr.function]}()")
 
     def _request_read(self, expr: nodes.RequestRead, scope: Scope) -> Code:
+        if scope.are_local:
+            return Code(f"request_{expr.metric}({scope.requests.get(expr.handle, 'never_sent()')})")
         return Code(f"request_{expr.metric}(sent_request({scope.session}, {expr.handle!r}))")
 
     def _reusable(self, expr: nodes.Reusable, scope: Scope) -> Code:

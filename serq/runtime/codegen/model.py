@@ -11,8 +11,10 @@ from serq.ir import arithmetic, nodes
 from serq.ir.walk import descendants
 from serq.runtime.codegen import checks, reading
 from serq.runtime.codegen.expressions import Expressions, Names, Scope
+from serq.runtime.codegen.open_sessions import OpenSessions
 from serq.runtime.codegen.source import Origin, SourceText, identifier
 from serq.runtime.codegen.statements import Statements
+from serq.runtime.open_run.shape import needs_clock
 from serq.runtime.serving.request_reads import READS
 from serq.runtime.straight.shape import straight
 
@@ -125,6 +127,10 @@ class Model:
         if self.straight is not None:
             statements.straight(self.straight)
         self.series = dict(statements.series)
+        self.clock_reason = needs_clock(program)
+        """Why the program cannot run ahead of the clock; None: it can."""
+        if self.clock_reason is None:
+            statements.definitions.append(OpenSessions(program, expressions, self.series).text)
         self.session_draws = reading.draws(program.session)
         self.workload_draws = reading.draws((*workload.init, *workload.turn))
         definitions = SourceText()

@@ -213,11 +213,7 @@ class Statements:
         text.line("yield")
 
     def _branch(self, text: SourceText, node: nodes.Branch, holds: int, depth: int) -> None:
-        if is_boolean(node.condition):
-            condition = self.expressions.condition(node.condition, SESSION)
-        else:
-            condition = f"guard({self.expressions.value(node.condition, SESSION)})"
-        with text.indented(f"if {condition}:"):
+        with text.indented(f"if {branch_condition(self.expressions, node, SESSION)}:"):
             text.line("pass")
             self._nested(text, node.then, holds, depth + 1)
         if node.otherwise:
@@ -231,25 +227,37 @@ class Statements:
             self._nested(text, node.body, holds, depth + 1)
 
     def _choose(self, text: SourceText, node: nodes.Choose, holds: int, depth: int) -> None:
-        attribute = self.expressions.names.attributes[node.attribute]
-        keys = ", ".join(self.expressions.value(key, SESSION) for key in node.keys)
-        key = keys if len(node.keys) == 1 else f"({keys})"
-        less = "key < best" if len(node.keys) == 1 else "precedes(key, best)"
         name = f"choose_{node.id}"
         define = self.definitions
         with define.at(Origin(statement=node.id)), define.indented(f"def {name}(s):"):
-            define.line("best = None")
-            define.line("chosen = 0.0")
-            with define.indented(
-                f"for j in range(whole_count({self.expressions.value(node.count, SESSION)})):"
-            ):
-                define.line(f"s.{attribute} = float(j)")
-                define.line(f"key = {key}")
-                with define.indented(f"if best is None or {less}:"):
-                    define.line("best = key")
-                    define.line("chosen = float(j)")
-            define.line(f"s.{attribute} = chosen")
+            write_choice(define, self.expressions, node, "s.", SESSION)
         text.line(f"{name}(s)")
+
+
+def branch_condition(expressions: Expressions, node: nodes.Branch, scope: Scope) -> str:
+    """The condition of a branch; one that need not be 0 or 1 is checked."""
+    if is_boolean(node.condition):
+        return expressions.condition(node.condition, scope)
+    return f"guard({expressions.value(node.condition, scope)})"
+
+
+def write_choice(
+    text: SourceText, expressions: Expressions, node: nodes.Choose, owner: str, scope: Scope
+) -> None:
+    """The loop of `choose`, which sets an attribute of ``owner``."""
+    attribute = owner + expressions.names.attributes[node.attribute]
+    keys = ", ".join(expressions.value(key, scope) for key in node.keys)
+    key = keys if len(node.keys) == 1 else f"({keys})"
+    less = "key < best" if len(node.keys) == 1 else "precedes(key, best)"
+    text.line("best = None")
+    text.line("chosen = 0.0")
+    with text.indented(f"for j in range(whole_count({expressions.value(node.count, scope)})):"):
+        text.line(f"{attribute} = float(j)")
+        text.line(f"key = {key}")
+        with text.indented(f"if best is None or {less}:"):
+            text.line("best = key")
+            text.line("chosen = float(j)")
+    text.line(f"{attribute} = chosen")
 
 
 def _surely_blocks(block: nodes.Block) -> bool:
@@ -279,10 +287,10 @@ def _size(block: nodes.Block) -> int:
     return total
 
 
-_CLAUSES: Final = (
-    *("abort_after", "label", "priority", "max_tokens", "min_tokens", "job", "immediate"),
-    "skip_reading_prefix_cache",
-)
+VALUES: Final = ("label", "priority", "max_tokens", "min_tokens", "job")
+"""Clauses of a request that have one value, and say nothing of when it begins or ends."""
+
+_CLAUSES: Final = (*VALUES, "abort_after", "immediate", "skip_reading_prefix_cache")
 """Clauses of a request that have one value, under the names of the IR and of `RequestTerms`."""
 
 _TRANSLATORS: Final[Mapping[type, Callable[..., None]]] = {

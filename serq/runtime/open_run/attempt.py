@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from serq.errors import SerqError
 from serq.ir import nodes
+from serq.runtime.codegen.open_sessions import SAMPLE_COLUMNS
 from serq.runtime.open_run.assembly import open_engines
 from serq.runtime.open_run.driver import OpenRun
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.gateway import OpenGateway
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
-from serq.runtime.open_run.shape import needs_clock
 from serq.runtime.open_run.stage import OpenStage
+from serq.runtime.recorder import turn_number
+from serq.runtime.serving.gateway import hash_ids_of
 
 if TYPE_CHECKING:
     from serq.runtime.simulation import Simulation
@@ -26,21 +28,41 @@ class Attempt:
         self._simulation = simulation
         self._engines = engines
         self._limit = limit
-        self._gateway = OpenGateway(
-            simulation.clock, simulation.deployment.serving.requests, limit is not None
-        )
+        self._gateway = OpenGateway(simulation.deployment.serving.requests, limit is not None)
+        functions = simulation.functions
+        functions.update(self._supplied(engines))
         self._run = OpenRun(
-            simulation.clock, simulation.workload, self._gateway, engines, simulation.warmup
+            simulation.clock,
+            simulation.workload,
+            functions["open_arrive"],
+            self._gateway,
+            engines,
+            simulation.warmup,
         )
+
+    def _supplied(self, engines: list[OpenEngine]) -> dict[str, object]:
+        """What the generated code of sessions calls and reads."""
+        simulation = self._simulation
+        model, random = simulation.model, simulation.random
         stages: dict[str, list[OpenStage]] = {}
         for engine in engines:
             stages.setdefault(engine.stage.name, []).append(OpenStage(engine, simulation.clock))
-        names = simulation.model.stages
-        simulation.functions.update(
-            {names[name]: tuple(members) for name, members in stages.items()},
-            send_request=self._gateway.send,
-            sent_request=self._gateway.read,
-        )
+        supplied: dict[str, object] = {
+            **{model.stages[name]: tuple(members) for name, members in stages.items()},
+            "send": self._gateway.send,
+            "never_sent": _never_sent,
+            "hash_ids_of": hash_ids_of,
+            "turn_number": turn_number,
+            "workload": simulation.workload,
+            "stream_of_draws": random.session,
+            "stream_of_workload_draws": random.workload,
+            "warmup": simulation.warmup,
+        }
+        for name, python in model.series.items():
+            series = simulation.series[name]
+            for column in SAMPLE_COLUMNS:
+                supplied[f"{python}_{column}"] = getattr(series, column).append
+        return supplied
 
     def run(self, horizon: float, report: Callable[[], None]) -> None:
         """Run to the end, and ``report`` now and then.
@@ -96,8 +118,13 @@ def attempt(simulation: Simulation, limit: int | None) -> Attempt | ClockReason:
 
     It has `vllm` stages.
     """
-    reason = needs_clock(simulation.model.program)
+    reason = simulation.model.clock_reason
     if reason is not None:
         return reason
     engines = open_engines(simulation.deployment.serving.engines, simulation.clock, simulation.model.program)
     return ClockReason.ENGINE if engines is None else Attempt(simulation, engines, limit)
+
+
+def _never_sent() -> NoReturn:
+    """A session reads a request that it has not sent."""
+    raise LeaveOpenRun(ClockReason.ERROR)

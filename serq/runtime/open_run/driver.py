@@ -1,7 +1,8 @@
-"""An open run: sessions arrive one after the other, and before each the engines come up to it."""
+"""An open run: sessions arrive one after the other, and now and then the engines come up to them."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf, nextafter
 from operator import itemgetter
@@ -10,8 +11,16 @@ from serq.runtime.clock import Clock
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.gateway import OpenGateway
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
-from serq.runtime.session import Session
+from serq.runtime.open_run.notes import Done
+from serq.runtime.open_run.request import OpenRequest
+from serq.runtime.trace import Trace
 from serq.runtime.workload import Workload
+
+Arrive = Callable[[int, float, Trace | None, int, int], OpenRequest | None]
+"""What a session does from its arrival on: its number, the instant, and the rows of a trace that it replays.
+
+It returns the request that it sent; None: it ended without one.
+"""
 
 _ORDER = itemgetter(0, 1, 2)
 _ARRIVALS_BETWEEN = 256
@@ -25,59 +34,68 @@ class OpenRun:
         self,
         clock: Clock,
         workload: Workload,
+        arrive: Arrive,
         gateway: OpenGateway,
         engines: Sequence[OpenEngine],
         warmup: float,
     ) -> None:
         self._clock = clock
         self._workload = workload
+        self._arrive = arrive
         self._gateway = gateway
         self._engines = engines
         self._warmup = warmup
         self.live = self.ended = 0
         self.live_time = 0.0
         self.live_since = self._last_end = 0.0
-        self._arrived: list[tuple[float, bool]] = []
-        """When sessions arrived, and whether they did not end at once."""
-        self._place = 0
-        """From there on they are not counted yet among those that are live."""
+        self._arrived: deque[tuple[float, bool]] = deque()
+        """When sessions arrived that are not counted yet, and whether they did not end at once."""
 
     def run(self, horizon: float, on_warmup: Callable[[], None], on_pause: Callable[[], None]) -> float:
         """Let time pass until ``horizon``; the instant of the last event.
 
         ``on_warmup`` is called when warm-up is over, ``on_pause`` now and then.
         """
-        clock, workload, gateway = self._clock, self._workload, self._gateway
+        clock, workload, arrive, arrived = self._clock, self._workload, self._arrive, self._arrived
         warmup = self._warmup if self._warmup > 0.0 else inf
+        border = min(warmup, nextafter(horizon, inf))
         countdown, last = _ARRIVALS_BETWEEN, 0.0
         for time, replayed in workload.schedule():
-            if time >= warmup:
-                self._end_warmup(warmup, on_warmup)
-                warmup = inf
-            if time > horizon:
-                break
+            if time >= border:
+                if time >= warmup:
+                    self._end_warmup(warmup, on_warmup)
+                    warmup, border = inf, nextafter(horizon, inf)
+                if time > horizon:
+                    break
             countdown -= 1
             if countdown == 0:
                 countdown = _ARRIVALS_BETWEEN
-                self.come_up_to(time)
-                gateway.write_ended()
-                for engine in self._engines:
-                    engine.write_ended()
-                on_pause()
+                self._pause(time, on_pause)
             clock.now = last = time
-            session = workload.newcomer(replayed)
-            over = next(session.statements, True)
-            while gateway.rejected and not over:
-                gateway.rejected = False
-                over = self._go_on_rejected(session, time)
-            self._arrived.append((time, not over))
-            self.ended += bool(over)
+            number = workload.arrivals
+            workload.arrivals = number + 1
+            trace, row, rows_end = workload.rows_of(number, replayed)
+            request = arrive(number, time, trace, row, rows_end)
+            if request is not None and request.reason:
+                self._go_on_rejected(request, time)
+                request = None
+            arrived.append((time, request is not None))
+            if request is None:
+                self.ended += 1
         if warmup <= horizon:
             self._end_warmup(warmup, on_warmup)
         self.come_up_to(nextafter(horizon, inf))
         last = max(last, self._last_end)
         self.account(max(last, self.live_since))
         return last
+
+    def _pause(self, now: float, on_pause: Callable[[], None]) -> None:
+        """All engines come up to ``now``, and what is over is written down."""
+        self.come_up_to(now)
+        self._gateway.write_ended()
+        for engine in self._engines:
+            engine.write_ended()
+        on_pause()
 
     def _end_warmup(self, warmup: float, on_warmup: Callable[[], None]) -> None:
         """Statistics begin: before everything else at that instant (R-B-091)."""
@@ -92,13 +110,13 @@ class OpenRun:
         self.live_time = 0.0
         self.ended = 0
 
-    def _go_on_rejected(self, session: Session, now: float) -> bool | None:
+    def _go_on_rejected(self, request: OpenRequest, now: float) -> None:
         """A session whose request was turned away goes on at once: after those who have ended before."""
         self.come_up_to(now)
         if any(engine.ends_at(now) for engine in self._engines):
             raise LeaveOpenRun(ClockReason.TIE)
         self._clock.now = now
-        return next(session.statements, True)
+        request.over(now, request)
 
     def come_up_to(self, time: float) -> None:
         """Let all happen that comes before ``time``; then who has ended goes on, in that order (R-B-002)."""
@@ -111,32 +129,34 @@ class OpenRun:
             done = sorted((entry for engine in engines for entry in engine.done), key=_ORDER)
             for engine in engines:
                 engine.done = []
+        if not done:
+            return
         clock = self._clock
-        for now, _, _, request in done:
-            clock.now = now
-            session = request.session
-            if not next(session.statements, True):
-                raise LeaveOpenRun(ClockReason.STATEMENTS)
-            session.requests.clear()
+        try:
+            for now, _, _, request in done:
+                clock.now = now
+                request.over(now, request)
+        except KeyboardInterrupt:
+            self._count_ended([entry for entry in done if entry[0] <= clock.now])
+            raise
+        self._count_ended(done)
+
+    def _count_ended(self, done: Sequence[Done]) -> None:
+        """Sessions have ended, one after the other."""
+        for now, _, _, _ in done:
             self.account(now)
             self.live -= 1
-            self.ended += 1
+        self.ended += len(done)
         if done:
             self._last_end = done[-1][0]
 
     def account(self, now: float) -> None:
         """Add the time up to ``now`` to the integral of live sessions, one who came after the other."""
-        since, live, total = self.live_since, self.live, self.live_time
-        arrived, place = self._arrived, self._place
-        while place < len(arrived) and arrived[place][0] <= now:
-            time, stays = arrived[place]
-            total += live * (time - since)
+        since, live, arrived = self.live_since, self.live, self._arrived
+        while arrived and arrived[0][0] <= now:
+            time, stays = arrived.popleft()
+            self.live_time += live * (time - since)
             since = time
             live += stays
-            place += 1
-        if place > _ARRIVALS_BETWEEN:
-            del arrived[:place]
-            place = 0
-        self._place = place
-        self.live_time = total + live * (now - since)
+        self.live_time += live * (now - since)
         self.live_since, self.live = now, live

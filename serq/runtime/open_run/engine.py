@@ -24,44 +24,60 @@ class OpenEngine(PromptAhead):
 
     # --- from outside -----------------------------------------------------------------------------------
 
-    def send(self, request: OpenRequest) -> None:
-        """A request arrives now; everything before now has happened. It is taken in between two steps."""
-        if -(-request.num_prompt_tokens // self.size) > self.usable:
-            raise LeaveOpenRun(ClockReason.ERROR)
-        self.figures.come(request.sent_time)
-        self.inbox.append(request)
-
     def run(self, until: float) -> None:
-        """Let everything happen that comes before ``until``."""
-        if not self.ordered:
+        """Let everything happen that comes before ``until``; nobody comes after that."""
+        if self.ordered:
+            before = self.clock.now
             self._run(until)
-            return
-        before = self.clock.now
-        self._run(until)
-        self.clock.now = before
+            self.clock.now = before
+        else:
+            self._run(until)
+        if self.coming:
+            self._come(until)
 
     def _run(self, until: float) -> None:
-        flight = self.flight
+        flight, coming, inbox = self.flight, self.coming, self.inbox
         while True:
             if flight:
                 now = flight[0][0]
                 if now >= until:
                     return
+                if coming:
+                    self._come(now)
                 self.end_step(now)
-            elif self.inbox and self.inbox[0].sent_time < until:
-                now = self.since = self.inbox[0].sent_time
+            elif inbox or coming:
+                now = (inbox or coming)[0].sent_time
+                if now >= until:
+                    return
+                self.since = now
+                if coming:
+                    self._come(now)
             else:
                 return
             if self.ordered:
                 self.clock.now = now
-            if self.inbox:
+            if inbox:
                 self.take_in(now)
-            if self.partial and self.prompt_ahead(now, until):
-                continue
-            if self.partial or flight or not self._admits_nobody() or not self.decode_ahead(now, until):
-                self.fill(now)
-                if self.is_steady:
-                    self.decode_ahead(now, until)
+            self._form_steps(now, min(until, coming[0].sent_time) if coming else until)
+
+    def _form_steps(self, now: float, until: float) -> None:
+        """Form the steps that follow at ``now``; where they go on alike, those up to ``until``."""
+        if self.partial:
+            if self.prompt_ahead(now, until):
+                return
+        elif not self.flight and self._admits_nobody() and self.decode_ahead(now, until):
+            return
+        self.fill(now)
+        if self.is_steady:
+            self.decode_ahead(now, until)
+
+    def _come(self, now: float) -> None:
+        """Who arrives up to ``now`` has come: these are taken in when a step ends."""
+        coming, come = self.coming, []
+        while coming and coming[0].sent_time <= now:
+            come.append(coming.popleft())
+        self.figures.come(come)
+        self.inbox += come
 
     def _admits_nobody(self) -> bool:
         """Whether the next step is one of decodes alone, in an engine that forms one when another ends."""

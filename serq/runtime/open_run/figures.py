@@ -21,10 +21,17 @@ class StageFigures:
         self._busy += elapsed if self.number else 0.0
         self._since = now
 
-    def come(self, now: float) -> None:
-        """A request is sent."""
-        self._account(now)
-        self.number += 1
+    def come(self, requests: Sequence[OpenRequest]) -> None:
+        """Requests arrive, one after the other."""
+        number, since, present, busy = self.number, self._since, self._present, self._busy
+        for request in requests:
+            elapsed = request.sent_time - since
+            since = request.sent_time
+            if number:
+                present += number * elapsed
+                busy += elapsed
+            number += 1
+        self.number, self._since, self._present, self._busy = number, since, present, busy
 
     def go(self, now: float, ended: Sequence[OpenRequest]) -> None:
         """Requests have ended."""

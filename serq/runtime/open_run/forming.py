@@ -172,7 +172,7 @@ class Forming(GivingWay):
 
     def _admit(self, now: float, number: int, budget: int, told: list[OpenRequest]) -> int:
         """Admit from the head of those who wait, until one does not fit; tokens left (S-050 to S-058)."""
-        waiting, running, size = self.waiting, self.running, self.size
+        waiting, running, size, stays = self.waiting, self.running, self.size, self.stays
         while waiting and budget > 0 and len(running) < self.max_num_seqs:
             request = waiting[0]
             blocks, evictable = 0, 0
@@ -192,7 +192,14 @@ class Forming(GivingWay):
                 break
             waiting.popleft()
             budget -= tokens
-            self._let_in(request, now, number)
+            self._admissions += 1
+            request.admission = self._admissions
+            running[request] = None
+            preemptions = request.num_preemptions
+            since, lane = request.waits_since, request.lane
+            stays.append((request.row, lane, since, now, "admitted", number, preemptions))
+            if preemptions:
+                self.queue.resumed(request.row, now)
             request.computed = cached
             self._share(request, tokens, held)
             if self.cached is None:
@@ -207,17 +214,6 @@ class Forming(GivingWay):
                 self.prompt_tokens += request.num_prompt_tokens
                 self.cached_tokens += cached
         return budget
-
-    def _let_in(self, request: OpenRequest, now: float, number: int) -> None:
-        """``request`` waits no longer: it runs."""
-        self._admissions += 1
-        request.admission = self._admissions
-        self.running[request] = None
-        preemptions = request.num_preemptions
-        since, lane = request.waits_since, request.lane
-        self.stays.append((request.row, lane, since, now, "admitted", number, preemptions))
-        if preemptions:
-            self.queue.resumed(request.row, now)
 
     # --- prices -----------------------------------------------------------------------------------------
 

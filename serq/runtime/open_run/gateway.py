@@ -3,77 +3,90 @@
 from __future__ import annotations
 
 from array import array
-from math import inf
-from operator import attrgetter
+from collections.abc import Callable
+from math import inf, nan
 from typing import Final
 
-from serq.runtime.clock import Clock
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
-from serq.runtime.open_run.stage import OpenStage
 from serq.runtime.request_records import FINISH_REASONS, RequestTable
-from serq.runtime.serving.gateway import RequestTerms, asked_lengths, named_parts, whole
-from serq.runtime.session import Session
+from serq.runtime.serving.gateway import asked_lengths, prefix_of, whole
 
-_COLUMNS: Final = (
-    ("turn", "turn"), ("engine", "engine"), ("label", "label"), ("sent", "sent_time"),
-    ("queued", "queued_time"), ("scheduled", "scheduled_time"), ("first_token", "first_time"),
-    ("last_token", "last_time"), ("finish", "end_time"), ("prompt_tokens", "num_prompt_tokens"),
-    ("cached_tokens", "cached"), ("generated", "num_output_tokens"), ("deliveries", "num_output_tokens"),
-    ("preemptions", "num_preemptions"), ("first_step", "first_step"), ("last_step", "last_step"),
-)  # fmt: skip
-_ROWS_AT_ONCE: Final = 4096
+_REASONS: Final = {name: number for number, name in enumerate(FINISH_REASONS)}
+_ROWS_AT_ONCE: Final = 1024
 
 
 class OpenGateway:
     """Sends requests, numbered in the order of sending, and writes them down when they have ended."""
 
-    def __init__(self, clock: Clock, table: RequestTable, drains: bool) -> None:
+    def __init__(self, table: RequestTable, drains: bool) -> None:
         """``drains``: the run ends with the last of the arrivals that were asked for."""
         self._drains = drains
-        self._clock = clock
         self._table = table
         self._sent: list[OpenRequest] = []
         """Those that are not in the table."""
         self._count = 0
-        self.rejected = False
-        """Whether the latest request was turned away, so that its session goes on at once."""
+        self._over = 0
+        """So many at the front have ended."""
 
-    def send(self, session: Session, stage: OpenStage, terms: RequestTerms) -> None:
-        """Send a request of ``session``, which waits until it has ended: unless it is rejected at once."""
-        engine = stage.engine
-        prompt = whole(terms.new_tokens, "prompt tokens", lowest=1)
-        outputs, stops, overruns = self._end(engine, terms, prompt)
-        number = self._count
-        self._count += 1
-        now = self._clock.now
-        request = OpenRequest(
-            number, session, terms.handle, engine.number, now, prompt, outputs, stops, overruns, terms.label
-        )
-        request.priority = whole(terms.priority, "priority", lowest=-inf) if terms.priority else 0
-        request.job = terms.job
-        self._sent.append(request)
-        session.requests[terms.handle] = request  # type: ignore[assignment]
-        if prompt >= engine.max_model_len:
-            request.reason, request.end_time, self.rejected = "rejected", now, True
-            return
-        if engine.cached is not None:
-            request.chain = engine.cached.chain(prompt, *named_parts(session, terms))
-        engine.run(now)
-        engine.send(request)
+    def send(
+        self,
+        session_number: int,
+        turn: int,
+        now: float,
+        engine: OpenEngine,
+        over: Callable[[float, OpenRequest], object],
+        handle: str,
+        kept: object,
+        new_tokens: float,
+        output_tokens: float,
+        *,
+        label: float = nan,
+        priority: float = 0.0,
+        max_tokens: float | None = None,
+        min_tokens: float = 0.0,
+        job: float = nan,
+        prefix: tuple[float, float] | None = None,
+        hash_ids: array[int] | None = None,
+    ) -> OpenRequest:
+        """Send a request, which waits now, or is rejected. When it has ended, its session calls ``over``.
 
-    def read(self, session: Session, handle: str) -> OpenRequest:
-        """The request that ``session`` sent under ``handle``."""
-        request = session.requests.get(handle)
-        if request is None:
-            raise LeaveOpenRun(ClockReason.ERROR)
-        return request  # type: ignore[return-value]
-
-    def _end(self, engine: OpenEngine, terms: RequestTerms, prompt: int) -> tuple[int, bool, int]:
-        """(outputs that end it, whether the model stops there, shares beyond that) (S-099, S-103b)."""
-        lowest, length, asked = asked_lengths(terms)
+        ``kept`` are the attributes of the session that somebody reads later.
+        """
+        prompt = whole(new_tokens, "prompt tokens", lowest=1)
         room = engine.max_model_len - prompt
+        if max_tokens is None and not min_tokens:
+            outputs, stops, overruns = min(whole(output_tokens, "output tokens", lowest=1), room), False, 0
+        else:
+            outputs, stops, overruns = self._end(
+                engine, room, asked_lengths(output_tokens, min_tokens, max_tokens)
+            )
+        number = self._count
+        self._count = number + 1
+        request = OpenRequest(
+            *(number, session_number, turn, over, handle, kept, engine.number, now),
+            *(prompt, outputs, stops, overruns, label),
+        )
+        request.priority = whole(priority, "priority", lowest=-inf) if priority else 0
+        request.job = job
+        self._sent.append(request)
+        if prompt >= engine.max_model_len:
+            request.reason, request.end_time = "rejected", now
+            return request
+        text = prefix_of(prefix)
+        if engine.cached is not None:
+            request.chain = engine.cached.chain(prompt, text, hash_ids)
+        if prompt > engine.usable * engine.size:
+            raise LeaveOpenRun(ClockReason.ERROR)
+        engine.coming.append(request)
+        return request
+
+    def _end(
+        self, engine: OpenEngine, room: int, lengths: tuple[int, int, int | None]
+    ) -> tuple[int, bool, int]:
+        """(outputs that end it, whether the model stops there, shares beyond that) (S-099, S-103b)."""
+        lowest, length, asked = lengths
         limit = room if asked is None else min(asked, room)
         if lowest > limit:
             raise LeaveOpenRun(ClockReason.STOP)
@@ -88,26 +101,39 @@ class OpenGateway:
 
     def write_ended(self) -> None:
         """Write down those at the front that have ended, when they are many."""
-        sent = self._sent
-        if len(sent) < 2 * _ROWS_AT_ONCE:
-            return
-        over = next((place for place, request in enumerate(sent) if not request.reason), len(sent))
+        sent, over = self._sent, self._over
+        while over < len(sent) and sent[over].reason:
+            over += 1
         if over >= _ROWS_AT_ONCE:
             self._write(sent[:over])
             del sent[:over]
+            over = 0
+        self._over = over
 
     def write_all(self) -> None:
         """Write down all as they stand."""
         self._write(self._sent)
-        self._sent = []
+        self._sent, self._over = [], 0
 
     def _write(self, requests: list[OpenRequest]) -> None:
         table = self._table
-        for name, attribute in _COLUMNS:
-            column: array[float] = getattr(table, name)
-            column.extend(array(column.typecode, list(map(attrgetter(attribute), requests))))
-        table.session.extend(array("q", [request.session.number for request in requests]))
-        table.handle.extend([request.handle for request in requests])
-        table.fetched_tokens.extend(array("q", [0]) * len(requests))
-        reason = {name: number for number, name in enumerate(FINISH_REASONS)}
-        table.finish_reason.extend(array("q", [reason[request.reason] for request in requests]))
+        table.session.fromlist([r.session_number for r in requests])
+        table.turn.fromlist([r.turn for r in requests])
+        table.handle += [r.handle for r in requests]
+        table.engine.fromlist([r.engine for r in requests])
+        table.label.fromlist([r.label for r in requests])
+        table.sent.fromlist([r.sent_time for r in requests])
+        table.queued.fromlist([r.queued_time for r in requests])
+        table.scheduled.fromlist([r.scheduled_time for r in requests])
+        table.first_token.fromlist([r.first_time for r in requests])
+        table.last_token.fromlist([r.last_time for r in requests])
+        table.finish.fromlist([r.end_time for r in requests])
+        table.finish_reason.fromlist([_REASONS[r.reason] for r in requests])
+        table.prompt_tokens.fromlist([r.num_prompt_tokens for r in requests])
+        table.cached_tokens.fromlist([r.cached for r in requests])
+        table.fetched_tokens.fromlist([0] * len(requests))
+        table.generated.fromlist([r.num_output_tokens for r in requests])
+        table.deliveries.fromlist([r.num_output_tokens for r in requests])
+        table.preemptions.fromlist([r.num_preemptions for r in requests])
+        table.first_step.fromlist([r.first_step for r in requests])
+        table.last_step.fromlist([r.last_step for r in requests])

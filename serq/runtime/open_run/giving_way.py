@@ -62,8 +62,10 @@ class GivingWay(Notes):
         self.whole_must_fit = config.scheduler_reserve_full_isl
         self.watermark = config.watermark_blocks
         self.depth = config.max_concurrent_batches
-        self.inbox: deque[OpenRequest] = deque()
-        """Sent, and not taken in."""
+        self.coming: deque[OpenRequest] = deque()
+        """Sent, in the order of time: the engine has not come up to their arrival."""
+        self.inbox: list[OpenRequest] = []
+        """Arrived, and not taken in."""
         self.ordered = order is not None
         """Whether those who wait have another order than that of arrival; it may look at the clock."""
         self.waiting: deque[OpenRequest] | OrderedWaiting = deque()

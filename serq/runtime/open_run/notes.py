@@ -18,6 +18,11 @@ waiting and free blocks when it was formed; how many gave way to it; and whose p
 NOBODY: Final[list[OpenRequest]] = []
 """The prompts that a step completes which completes none."""
 
+Done = tuple[float, float, int, OpenRequest]
+"""A request that has ended: when, since when that was awaited, the rank of the stage (these two order what
+happens at one instant).
+"""
+
 
 class Notes(DecodeCounts):
     """Notes for the log and the figures of ``stage``."""
@@ -44,10 +49,8 @@ class Notes(DecodeCounts):
         self.figures = StageFigures()
         self.prompt_tokens = self.cached_tokens = self.preemptions = 0
         """Since warm-up: prompt tokens of first admissions, those of them that were cached, who gave way."""
-        self.done: list[tuple[float, float, int, OpenRequest]] = []
-        """Who has ended, and whose session does not know: when, since when that was awaited, the rank of the
-        stage (the last two order what happens at one instant).
-        """
+        self.done: list[Done] = []
+        """Who has ended, and whose session does not know."""
 
     def write_ended(self) -> None:
         """Write the steps that have ended into the table."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import nan
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from serq.runtime.vllm.request import RequestStatus
-
-if TYPE_CHECKING:
-    from serq.runtime.session import Session
 
 
 class OpenRequest:
@@ -34,6 +32,7 @@ class OpenRequest:
         "held",
         "job",
         "joined",
+        "kept",
         "label",
         "lane",
         "last",
@@ -46,6 +45,7 @@ class OpenRequest:
         "num_tokens",
         "offset",
         "outputs",
+        "over",
         "overruns",
         "priority",
         "queued_time",
@@ -53,7 +53,7 @@ class OpenRequest:
         "row",
         "scheduled_time",
         "sent_time",
-        "session",
+        "session_number",
         "stops",
         "table",
         "turn",
@@ -80,8 +80,11 @@ class OpenRequest:
     def __init__(
         self,
         row: int,
-        session: Session,
+        session_number: int,
+        turn: int,
+        over: Callable[[float, OpenRequest], object],
         handle: str,
+        kept: Any,
         engine: int,
         sent_time: float,
         prompt: int,
@@ -90,11 +93,16 @@ class OpenRequest:
         overruns: int,
         label: float,
     ) -> None:
-        """``outputs`` tokens end it: by length, or because the model ``stops``."""
+        """``outputs`` tokens end it: by length, or because the model ``stops``.
+
+        ``over`` is what its session does then, with what is ``kept`` of its attributes.
+        """
         self.row = row
-        self.session = session
-        self.turn = session.turn
+        self.session_number = session_number
+        self.turn = turn
+        self.over = over
         self.handle = handle
+        self.kept = kept
         self.engine = engine
         self.sent_time = sent_time
         self.num_prompt_tokens = self.num_tokens = prompt
@@ -121,6 +129,11 @@ class OpenRequest:
     def request_id(self) -> int:
         """Ids compare in the order of sending."""
         return self.row
+
+    @property
+    def session(self) -> Any:
+        """The attributes of its session that somebody reads."""
+        return self.kept
 
     @property
     def client(self) -> OpenRequest:

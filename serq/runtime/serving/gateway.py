@@ -18,6 +18,7 @@ from serq.runtime.vllm.tokens import OutputScript, Piece, TokenSequence
 
 if TYPE_CHECKING:
     from serq.runtime.serving.engine import VllmEngine
+    from serq.runtime.trace.columns import Trace
 
 _TOO_LARGE: Final = 2.0**53
 """From here on not every whole number is a float."""
@@ -143,7 +144,9 @@ class Gateway:
             return self._fetched_prompt(session, terms.source, terms)
         earlier = None if terms.follows is None else session.requests.get(terms.follows)
         conversation = () if earlier is None else earlier.request.tokens.runs
-        return prompt_of(session, number, whole(terms.new_tokens, "prompt tokens"), terms, conversation)
+        new_tokens = whole(terms.new_tokens, "prompt tokens")
+        hash_ids = hash_ids_of(session.trace, session.row, session.turn) if terms.traced else None
+        return prompt_of(number, new_tokens, prefix_of(terms.prefix), hash_ids, conversation)
 
     def _fetched_prompt(self, session: Session, handle: str, terms: RequestTerms) -> TokenSequence:
         """The prompt of request ``handle``; the statement says its length, too."""
@@ -158,32 +161,33 @@ class Gateway:
 
 
 def prompt_of(
-    session: Session, number: int, new_tokens: int, terms: RequestTerms, conversation: Sequence[Piece] = ()
+    number: int,
+    new_tokens: int,
+    prefix: Prefix | None,
+    hash_ids: array[int] | None,
+    conversation: Sequence[Piece] = (),
 ) -> TokenSequence:
-    """The prompt of request ``number``: the ``conversation`` that it continues, and what it says itself."""
-    prefix, hash_ids = named_parts(session, terms)
+    """The prompt of request ``number``: the ``conversation`` that it continues, and what it says itself.
+
+    That is ``new_tokens``, which begin with its ``prefix``, or are named by ``hash_ids``.
+    """
     if prefix is None and hash_ids is None and not conversation:
         return own_tokens(number, new_tokens)
     return prompt_tokens(number, new_tokens, conversation=conversation, prefix=prefix, hash_ids=hash_ids)
 
 
-def named_parts(session: Session, terms: RequestTerms) -> tuple[Prefix | None, array[int] | None]:
-    """The text with which a prompt begins, and its hash ids; None: the clause is not written."""
-    prefix = terms.prefix
-    return (
-        None if prefix is None else (prefix[0], whole(prefix[1], "tokens of `prefix`")),
-        _hash_ids(session) if terms.traced else None,
-    )
+def prefix_of(written: tuple[float, float] | None) -> Prefix | None:
+    """The text with which a prompt begins, and how many tokens of it; None: the clause is not written."""
+    return None if written is None else (written[0], whole(written[1], "tokens of `prefix`"))
 
 
-def _hash_ids(session: Session) -> array[int]:
-    """The hash ids of the turn that ``session`` is in."""
-    trace = session.trace
+def hash_ids_of(trace: Trace | None, row: int, turn: int) -> array[int]:
+    """The hash ids of turn number ``turn`` of a session, before which ``row`` rows of its trace end."""
     if trace is None or trace.hash_ids is None:
         raise RunError("`traced` needs a trace with hash ids, such as Mooncake's", code="no-hash-ids")
-    if session.turn == 0:
+    if turn == 0:
         raise RunError("`traced` before the first `turn;` has no row of the trace", code="no-hash-ids")
-    return trace.hash_ids[session.row - 1]
+    return trace.hash_ids[row - 1]
 
 
 def _next_number(session: Session) -> int:
@@ -202,18 +206,20 @@ def _end(number: int, terms: RequestTerms) -> tuple[StopRule, OutputScript]:
 
     The model is not let stop before `min_tokens`.
     """
-    lowest, length, limit = asked_lengths(terms)
+    lowest, length, limit = asked_lengths(terms.output_tokens, terms.min_tokens, terms.max_tokens)
     source = ("output", number)
     if limit is None:
         return StopRule(length, lowest), OutputScript(source)
     return StopRule(limit, lowest), OutputScript(source, end_at=length - 1)
 
 
-def asked_lengths(terms: RequestTerms) -> tuple[int, int, int | None]:
+def asked_lengths(
+    output_tokens: float, min_tokens: float, max_tokens: float | None
+) -> tuple[int, int, int | None]:
     """(`min_tokens`, the length at which the model would stop, `max_tokens` where it is written)."""
-    lowest = whole(terms.min_tokens, "`min_tokens`") if terms.min_tokens else 0
-    length = max(whole(terms.output_tokens, "output tokens", lowest=1), lowest)
-    limit = None if terms.max_tokens is None else whole(terms.max_tokens, "`max_tokens`", lowest=1)
+    lowest = whole(min_tokens, "`min_tokens`") if min_tokens else 0
+    length = max(whole(output_tokens, "output tokens", lowest=1), lowest)
+    limit = None if max_tokens is None else whole(max_tokens, "`max_tokens`", lowest=1)
     return lowest, length, limit
 
 

@@ -174,6 +174,51 @@ def test_a_long_request_that_has_aged_is_admitted_before_short_ones() -> None:
     assert list(records.requests.scheduled)[:4] == [7.0, 67.0, 27.0, 47.0]
 
 
+def test_who_sends_nothing_takes_no_sample_before_those_that_ended_earlier() -> None:
+    """Arrivals at 5, 10, 15, …; only session 0 sends, and ends at 15; the others note when they came."""
+    records = run(
+        "branch (serial == 0) { request r on npu (32, 1); } observe over = now;",
+        arrive="renewal(5)",
+        settings="horizon 22;",
+    )
+    assert list(records.series["over"].sessions) == [1, 0, 2, 3]
+    assert list(records.series["over"].times) == [10.0, 15.0, 15.0, 20.0]
+
+
+def test_attributes_choices_and_draws_are_read_after_the_request_as_before_it() -> None:
+    """Sessions 0 to 2 send 32, 33, 34 tokens in one step of 10; what they note is computed here by hand."""
+    records = run(
+        "turn; set turn_no = 7; set p = 32 + serial; request r on npu (p, 1);"
+        "set p = p + generated(r); observe p = p; choose k in 4 by (abs(k - serial)); observe k = k;"
+        "branch (serial == 1) { observe one = ttft(r); end; } observe rest = ~det(p);"
+    )
+    assert records.clock_reason is None
+    values = {name: list(series.values) for name, series in records.series.items()}
+    assert values == {"p": [33, 34, 35], "k": [0, 1, 2], "one": [10], "rest": [33, 35]}
+    assert list(records.series["p"].turns) == [7, 7, 7]
+    assert list(records.series["rest"].sessions) == [0, 2]
+
+
+def test_requests_in_both_ways_of_a_branch_each_go_on_with_what_follows() -> None:
+    records = run(
+        "branch (serial < 2) { request a on npu (32, 2); observe way = 1; } else "
+        "{ branch (serial == 2) { request b on npu (16, 3); observe way = 2; } else { end; } }"
+        "observe over = now;",
+        arrive="batch(4)",
+    )
+    assert records.clock_reason is None
+    assert list(records.series["way"].values) == [1, 1, 2]
+    assert list(records.series["over"].values) == [20, 20, 30]
+    assert records.requests.handle == ["a", "a", "b"]
+    assert records.ended == 4
+
+
+@pytest.mark.parametrize("mode", ["auto", "planned", "reference"])
+def test_half_a_token_of_a_prefix_is_refused_where_nothing_is_cached(mode: str) -> None:
+    with pytest.raises(RunError, match=r"`prefix`: 2\.5 is not a whole number"):
+        run("request r on npu (32, 1) prefix (1, serial + 2.5);", mode=mode)
+
+
 PLAIN = "request r on npu (40, 30);"
 
 
@@ -188,6 +233,8 @@ PLAIN = "request r on npu (40, 30);"
                    "before": "pool room { cap 9; }"}),
         ("STATEMENTS", {"session": PLAIN + PLAIN}),
         ("STATEMENTS", {"session": f"observe came = now; {PLAIN}"}),
+        ("STATEMENTS", {"session": f"branch (serial == 1) {{ {PLAIN} }} observe over = now;"}),
+        ("STATEMENTS", {"session": f"{PLAIN} turn;"}),
         ("STATEMENTS", {"session": f"run think (3); {PLAIN}", "before": "stage think : delay;"}),
         ("CLAUSES", {"session": "request r on npu (40, 30) abort after (55);"}),
         ("ENGINE", {"session": PLAIN, "options": "waiting priority;"}),
