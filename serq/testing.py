@@ -81,8 +81,9 @@ def check_file(file: str | Path) -> Verdict:
 
 def expects(file: Path) -> bool:
     """Whether the text of a file has an `expect` of its own; where it cannot be read, whether it looks so."""
+    from lark import Tree
+
     from serq.grammar.parser import parse
-    from serq.grammar.tree import Tree
 
     try:
         text = read_text(file, "program")

@@ -1,5 +1,5 @@
 """``python -m serq.grammar`` writes the parsing tables anew, after a change of the grammar."""
 
-from serq.grammar.tables import write
+from serq.grammar.tables import TABLES, make
 
-write()
+TABLES.write_bytes(make())

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from lark import Token, Tree
+
 from serq.grammar import ast
 from serq.grammar.build_serving import Children, ServingRules
-from serq.grammar.tree import Tree
 from serq.source import Place, SourceFile
 
 
-def build(source: SourceFile, tree: Tree) -> ast.Program:
+def build(source: SourceFile, tree: Tree[Token]) -> ast.Program:
     """The syntax tree of one file."""
     builder = _Builder(source)
     built: dict[int, Any] = {}
-    for node in tree.subtrees():
+    for node in tree.iter_subtrees():
         children = [built[id(child)] if isinstance(child, Tree) else child for child in node.children]
         built[id(node)] = builder.rule(node, children)
     program = built[id(tree)]
@@ -31,9 +32,10 @@ def _nodes(children: Iterable[Any]) -> tuple[Any, ...]:
 
 
 class _Builder(ServingRules):
-    def rule(self, node: Tree, children: Children) -> Any:
+    def rule(self, node: Tree[Token], children: Children) -> Any:
         """What a rule stands for; its children are built."""
-        place = self._place(node.start_pos or 0, node.end_pos or 0)
+        meta = node.meta
+        place = self._place(0, 0) if meta.empty else self._place(meta.start_pos, meta.end_pos)
         return getattr(self, node.data)(place, children)
 
     # --- items ---

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from lark import Token
+
 from serq.grammar import ast
-from serq.grammar.tree import Token
 from serq.source import Place, SourceFile, Span
 
 Children = list[Any]
@@ -29,6 +30,7 @@ class ServingRules:
         return Place(self._source, Span(start, end))
 
     def _token_place(self, token: Token) -> Place:
+        assert token.start_pos is not None and token.end_pos is not None
         return self._place(token.start_pos, token.end_pos)
 
     def _name(self, token: Token) -> ast.Identifier:

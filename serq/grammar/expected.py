@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Final
 
 import msgspec
+from lark import Token
 
 from serq.grammar.names import STATEMENT_WORDS
 from serq.grammar.tokens import span_of
-from serq.grammar.tree import Token
 from serq.ir.nearest import closest
 from serq.source import Diagnostic, SourceFile, Span
 
@@ -145,14 +145,14 @@ def _with_unit(at: Situation) -> Diagnostic | None:
     word = str(at.token)
     if number is None or number.type != "NUMBER" or not word[:1].isalpha() or word in "eE":
         return None
-    if number.end_pos != at.token.start_pos or (number == "0" and word[0] in "xXbBoO"):
+    if number.end_pos != at.token.start_pos or (number.value == "0" and word[0] in "xXbBoO"):
         return None
     seconds, factor = _SECONDS.get(word), _FACTORS.get(word)
     help_ = "write the number alone, in the unit of what it stands for; times are in seconds"
     if seconds is not None:
-        help_ = f"times are in seconds: write `{_times(number, seconds)}`"
+        help_ = f"times are in seconds: write `{_times(number.value, seconds)}`"
     elif factor is not None:
-        help_ = f"write `{_times(number, factor)}`"
+        help_ = f"write `{_times(number.value, factor)}`"
     span = Span(span_of(number).start, span_of(at.token).end)
     return Diagnostic("E110", f"`{number}{word}`: a number has no unit", at.source, span, help=help_)
 
@@ -203,8 +203,8 @@ def _instead(at: Situation) -> str | None:
     """What to write in place of something that other languages have."""
     kind, before = at.token.type, at.before[-1] if at.before else None
     for word in (at.token, before):
-        if word is not None and word in _OPERATOR_WORDS and kind != "SEMICOLON":
-            return f"write {_OPERATOR_WORDS[word]}"
+        if word is not None and word.value in _OPERATOR_WORDS and kind != "SEMICOLON":
+            return f"write {_OPERATOR_WORDS[word.value]}"
     if before is None:
         return None
     if kind == "STAR" and before.type == "STAR":
@@ -212,8 +212,8 @@ def _instead(at: Situation) -> str | None:
     if kind == "BRANCH" and before.type == "ELSE":
         return "write `else { branch … }`"
     if kind in {"CACHE", "LEASE"} and "LBRACE" in at.accepted:
-        return _FOREIGN[at.token]
-    if before == "0" and at.token[:1] in "xXbBoO" and before.end_pos == at.token.start_pos:
+        return _FOREIGN[at.token.value]
+    if before.value == "0" and at.token.value[:1] in "xXbBoO" and before.end_pos == at.token.start_pos:
         return "numbers are decimal"
     return None
 
@@ -222,7 +222,7 @@ def _unknown_word(at: Situation) -> tuple[Token, str, str | None] | None:
     """A word where only certain words can stand, such as a misspelt option."""
     first = _first_word(at)
     if first is not None:
-        help_ = _FOREIGN.get(first) or _nearest(first, STATEMENT_WORDS)
+        help_ = _FOREIGN.get(first.value) or _nearest(first.value, STATEMENT_WORDS)
         if at.token.type == "EQUAL":
             help_ = f"an assignment is written `set {first} = …`"
         return first, f"`{first}` does not begin a statement", help_

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lark import Token, Tree
+
 from serq.grammar.format_words import Words
-from serq.grammar.tree import Token, Tree
 
 _BINARY: Final = frozenset({"||", "&&", "<", "<=", ">", ">=", "==", "!=", "+", "-", "*", "/", "^"})
 _PREFIX: Final = frozenset({"-", "!"})
@@ -46,7 +47,7 @@ def last_word(part: Part) -> int:
 class Syntax:
     """The items of a text, and the nodes that they consist of, children before their parents."""
 
-    def __init__(self, words: Words, tree: Tree, tokens: Sequence[Token]) -> None:
+    def __init__(self, words: Words, tree: Tree[Token], tokens: Sequence[Token]) -> None:
         self._words = words
         self._texts = words.texts
         self.nodes, self.items = _read(tree, tokens)
@@ -100,18 +101,18 @@ class Syntax:
         return isinstance(part, Node) and any(self.word(inner) == "," for inner in part.parts)
 
 
-def _read(tree: Tree, tokens: Sequence[Token]) -> tuple[list[Node], list[Part]]:
+def _read(tree: Tree[Token], tokens: Sequence[Token]) -> tuple[list[Node], list[Part]]:
     starts = {token.start_pos: index for index, token in enumerate(tokens)}
     ends = {token.end_pos: index for index, token in enumerate(tokens)}
     nodes: dict[int, Node] = {}
-    for subtree in tree.subtrees():
-        if subtree is not tree and subtree.start_pos is not None and subtree.end_pos is not None:
-            first, last = starts[subtree.start_pos], ends[subtree.end_pos]
+    for subtree in tree.iter_subtrees():
+        if subtree is not tree and not subtree.meta.empty:
+            first, last = starts[subtree.meta.start_pos], ends[subtree.meta.end_pos]
             nodes[id(subtree)] = Node(subtree.data, _parts(first, last, _inner(subtree, nodes)))
     return list(nodes.values()), _parts(0, len(tokens) - 1, _inner(tree, nodes))
 
 
-def _inner(tree: Tree, nodes: Mapping[int, Node]) -> list[Node]:
+def _inner(tree: Tree[Token], nodes: Mapping[int, Node]) -> list[Node]:
     return [nodes[id(child)] for child in tree.children if id(child) in nodes]
 
 

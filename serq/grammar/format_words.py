@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from serq.grammar.tree import Token
+from lark import Token
 
 OPENING: Final = frozenset("([{")
 CLOSING: Final = frozenset(")]}")
@@ -107,6 +107,7 @@ def cut(text: str, tokens: Sequence[Token]) -> Words:
     gaps = []
     end = 0
     for token in tokens:
+        assert token.start_pos is not None and token.end_pos is not None
         gaps.append(_gap(text, end, token.start_pos))
         end = token.end_pos
     gaps.append(_gap(text, end, len(text)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from serq.grammar.tree import Tree
+from lark import Token, Tree
+
 from serq.ir.limits import MAX_CHAIN, MAX_DEPTH
 from serq.source import Diagnostic, SourceFile, Span
 
@@ -14,12 +15,12 @@ _LEVELS: Final = _CHAINS | {
 }
 
 
-def too_deep(source: SourceFile, tree: Tree) -> Diagnostic | None:
+def too_deep(source: SourceFile, tree: Tree[Token]) -> Diagnostic | None:
     """The first place where blocks or expressions are nested deeper than a program may be, if there is one.
 
     A chain such as `a + b + c` or `c ? a : d ? b : e` is one level, but no longer than ``MAX_CHAIN``.
     """
-    stack: list[tuple[Tree, int, int, int]] = [(tree, 0, 0, 0)]
+    stack: list[tuple[Tree[Token], int, int, int]] = [(tree, 0, 0, 0)]
     while stack:
         node, blocks, depth, arms = stack.pop()
         if node.data == "block":
@@ -40,7 +41,6 @@ def too_deep(source: SourceFile, tree: Tree) -> Diagnostic | None:
     return None
 
 
-def _refused(source: SourceFile, node: Tree, message: str, help_: str) -> Diagnostic:
-    assert node.start_pos is not None and node.end_pos is not None
-    span = Span(node.start_pos, node.end_pos)
+def _refused(source: SourceFile, node: Tree[Token], message: str, help_: str) -> Diagnostic:
+    span = Span(node.meta.start_pos, node.meta.end_pos)
     return Diagnostic("E108", message, source, span, help=help_)

@@ -1,18 +1,21 @@
 """From text to the parser's tree, past every mistake that can be stepped over.
 
-A mistake does not end it: an unreadable statement, item or option becomes a BAD_… token (see ``serq.lark``),
-and reading goes on behind it.
+The tables are those of Lark's LALR(1) parser; the loop over the tokens stands here, because a mistake must
+not end it. An unreadable statement, item or option becomes a BAD_… token (see ``serq.lark``), and reading
+goes on behind it.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+from lark import Token, Tree, UnexpectedToken
+from lark.parsers.lalr_parser_state import ParserState
 
 from serq.grammar import expected, tables
-from serq.grammar.automaton import Automaton
 from serq.grammar.nesting import too_deep
 from serq.grammar.tokens import Tokens, span_of, tokenize
-from serq.grammar.tree import Token, Tree
 from serq.source import Diagnostic, SourceFile, Span
 
 MAX_MISTAKES = 25
@@ -25,7 +28,7 @@ class Parsed(msgspec.Struct):
     ``skipped`` holds the names in the parts that could not be read: they may have been declared there.
     """
 
-    tree: Tree | None
+    tree: Tree[Token] | None
     diagnostics: list[Diagnostic] = msgspec.field(default_factory=list)
     skipped: set[str] = msgspec.field(default_factory=set)
 
@@ -48,8 +51,9 @@ class _Parser:
         self._source = source
         self._lexed = lexed
         end = len(source.text)
-        self._tokens = [*lexed.tokens, Token("$END", "", end, end)]
-        self._automaton = Automaton(tables.load())
+        self._tokens = [*lexed.tokens, Token("$END", "", end, end_pos=end)]
+        self._state: ParserState[Any] = tables.load().parse_interactive().parser_state
+        self._states = self._state.parse_conf.parse_table.states
         self._next = 0
         self._open: list[int] = []
         self._misplaced: tuple[Token, Token] | None = None
@@ -61,11 +65,15 @@ class _Parser:
         """Feed token after token; at a mistake, recover."""
         while self._next < len(self._tokens):
             token = self._tokens[self._next]
-            if self._automaton.read(token):
-                self._advance()
-            elif not self._recover(token):
-                return self._parsed
-        self._parsed.tree = self._automaton.tree
+            try:
+                result = self._state.feed_token(token, token.type == "$END")
+            except UnexpectedToken:
+                if not self._recover(token):
+                    return self._parsed
+                continue
+            self._advance()
+            if token.type == "$END":
+                self._parsed.tree = result
         return self._parsed
 
     def _advance(self) -> None:
@@ -90,7 +98,7 @@ class _Parser:
             before=expected.statement_before(self._tokens, self._next),
             opened=self._tokens[self._open[-1]] if self._open else None,
             misplaced=self._misplaced,
-            accepted=self._automaton.accepted(),
+            accepted=self._accepted(),
             starts_line=self._starts_line(self._next),
         )
         if token.type == "$END" and self._open and self._misplaced is not None:
@@ -102,11 +110,11 @@ class _Parser:
         if token.type == "$END" or self._mistakes >= MAX_MISTAKES:
             return False
         if at.misses_semicolon:
-            self._automaton.read(Token("SEMICOLON", ";", token.start_pos, token.start_pos))
+            self._state.feed_token(Token("SEMICOLON", ";", token.start_pos, end_pos=token.start_pos))
             return True
         placeholder = self._pop_to_list()
         self._skip(placeholder)
-        self._automaton.read(Token(placeholder, "", token.start_pos, token.start_pos))
+        self._state.feed_token(Token(placeholder, "", token.start_pos, end_pos=token.start_pos))
         return True
 
     def _forget_mistakes_behind(self, offset: int) -> None:
@@ -118,19 +126,41 @@ class _Parser:
             if wrong.code not in reading or wrong.span is None or wrong.span.start < offset
         ]
 
+    def _accepted(self) -> set[str]:
+        """The terminals that would be read here."""
+        stack = self._state.state_stack
+        return {name for name in self._states[stack[-1]] if name.isupper() and self._would_read(stack, name)}
+
+    def _would_read(self, stack: list[Any], terminal: str) -> bool:
+        """Whether the parser in this state would take the terminal, going through its reductions."""
+        stack = list(stack)
+        while True:
+            action = self._states[stack[-1]].get(terminal)
+            if action is None:
+                return False
+            kind, target = action
+            if kind.name == "Shift":
+                return True
+            if len(target.expansion):
+                del stack[-len(target.expansion) :]
+            stack.append(self._states[stack[-1]][target.origin.name][1])
+
     def _pop_to_list(self) -> str:
         """Forget what was read of the statement, option or item; what may stand in its place."""
+        state, values = self._state.state_stack, self._state.value_stack
         while True:
             for placeholder in expected.PLACEHOLDERS:
-                if self._automaton.would_read(placeholder):
+                if placeholder in self._states[state[-1]] and self._would_read(state, placeholder):
                     return placeholder
-            self._note_names(self._automaton.give_up())
+            state.pop()
+            self._note_names(values.pop())
 
-    def _note_names(self, value: Tree | Token) -> None:
+    def _note_names(self, value: Token | Tree[Token]) -> None:
         if isinstance(value, Token):
             self._parsed.skipped.add(str(value))
             return
-        self._parsed.skipped.update(str(token) for token in value.tokens())
+        tokens = value.scan_values(lambda leaf: isinstance(leaf, Token))
+        self._parsed.skipped.update(str(token) for token in tokens)
 
     def _skip(self, placeholder: str) -> None:
         """Pass over the rest of what cannot be read: to its `;`, its closing brace, or a fresh start.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import msgspec
+from lark import Lark, Token
 
-from serq.grammar.tables import Tables
-from serq.grammar.tree import Token
 from serq.source import Diagnostic, SourceFile, Span
 
 MAX_NESTING = 200
@@ -29,16 +28,17 @@ class Tokens(msgspec.Struct, frozen=True):
 
 def span_of(token: Token) -> Span:
     """The characters of a token."""
+    assert token.start_pos is not None and token.end_pos is not None
     return Span(token.start_pos, token.end_pos)
 
 
-def tokenize(source: SourceFile, tables: Tables) -> Tokens:
+def tokenize(source: SourceFile, lark: Lark) -> Tokens:
     """All tokens of a text (R-A-001 to R-A-003); broken ones are reported and mended or left out."""
     result = Tokens([], set(), [], True)
     depth = 0
     previous: Token | None = None
     quoted: Token | None = None
-    for token in tables.lex(source.text):
+    for token in lark.lex(source.text):
         if quoted is not None and span_of(token).start < span_of(quoted).end:
             continue
         quoted = _quoted(source, token)
@@ -71,22 +71,22 @@ def tokenize(source: SourceFile, tables: Tables) -> Tokens:
 
 def _quoted(source: SourceFile, token: Token) -> Token | None:
     """The string that foreign quotes stand around, if they do."""
-    closing = _FOREIGN_QUOTES.get(token) if token.type == "BAD_CHARACTER" else None
+    closing = _FOREIGN_QUOTES.get(token.value) if token.type == "BAD_CHARACTER" else None
     if closing is None:
         return None
     start, inner = span_of(token).start, span_of(token).end
     end = source.text.find(closing, inner)
     if end < 0 or "\n" in source.text[inner:end]:
         return None
-    return Token("STRING", f'"{source.text[inner:end]}"', start, end + 1)
+    return Token("STRING", f'"{source.text[inner:end]}"', start, end_pos=end + 1)
 
 
 def _mended(token: Token) -> Token:
     """A token of a kind that the grammar knows, in the place of a broken one."""
     if token.type == "BAD_NUMBER":
-        return Token("NUMBER", "0", token.start_pos, token.end_pos)
+        return Token.new_borrow_pos("NUMBER", "0", token)
     if token.type == "UNCLOSED_STRING":
-        return Token("STRING", token + '"', token.start_pos, token.end_pos)
+        return Token.new_borrow_pos("STRING", token.value + '"', token)
     return token
 
 
@@ -123,5 +123,5 @@ def _bad_character(token: Token, previous: Token | None) -> tuple[str, str, str 
         "≥": "the operator is `>=`",
         "≠": "the operator is `!=`",
     }
-    shown = f"`{token}`" if token.isprintable() else f"the character U+{ord(token):04X}"
-    return "E101", f"{shown} means nothing here", helps.get(token)
+    shown = f"`{token}`" if token.value.isprintable() else f"the character U+{ord(token.value):04X}"
+    return "E101", f"{shown} means nothing here", helps.get(token.value)

@@ -14,11 +14,11 @@ from urllib.parse import unquote, urlparse
 from serq.errors import CompileError, DataError
 from serq.grammar import link_program, tables
 from serq.grammar.tokens import span_of, tokenize
-from serq.grammar.tree import Token
 from serq.source import Diagnostic, SourceFile, Span, read_text
 from serq.tools.meanings import meaning
 
 if TYPE_CHECKING:
+    from lark import Token
     from pygls.lsp.server import LanguageServer
 
 _MAKES_A_NAME: Final = frozenset(
@@ -77,7 +77,7 @@ def hover(text: str, line: int, column: int) -> str | None:
     made = definition(text, line, column)
     if made is not None:
         return f"```serq\n{source.line(made.start[0] + 1).strip()}\n```"
-    return meaning(token)
+    return meaning(token.value)
 
 
 def definition(text: str, line: int, column: int) -> Range | None:
@@ -87,7 +87,7 @@ def definition(text: str, line: int, column: int) -> Range | None:
     if token is None:
         return None
     for name in _names_made(source):
-        if name == token:
+        if name.value == token.value:
             return _range(source, span_of(name))
     return None
 
@@ -97,9 +97,9 @@ def _names_made(source: SourceFile) -> Iterator[Token]:
     tokens = tokenize(source, tables.load()).tokens
     for place in range(1, len(tokens)):
         before, token = tokens[place - 1], tokens[place]
-        made = before in _MAKES_A_NAME and _is_word(token)
-        following = tokens[place + 1] if place + 1 < len(tokens) else ""
-        if made or (before == "request" and _is_word(token) and following == "on"):
+        made = before.value in _MAKES_A_NAME and _is_word(token)
+        following = tokens[place + 1].value if place + 1 < len(tokens) else ""
+        if made or (before.value == "request" and _is_word(token) and following == "on"):
             yield token
 
 

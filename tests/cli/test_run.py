@@ -109,7 +109,7 @@ session { request r on npu (prompt, output); observe e2e = e2e(r); }
 run { horizon 10; }
 """
 
-NOT_NEEDED = ("serq.runtime.ascend", "serq.kernels.ascend", "serq.kernels.sglang", "simpy", "difflib", "lark",
+NOT_NEEDED = ("serq.runtime.ascend", "serq.kernels.ascend", "serq.kernels.sglang", "simpy", "difflib",
               "numpy", "pandas", "matplotlib", "rich", "importlib.metadata", "html")  # fmt: skip
 
 

@@ -76,9 +76,9 @@ def characters(text: str, dice: random.Random) -> str:
 
 
 def tokens(text: str, dice: random.Random) -> str:
-    language = tables.load()
-    words = [str(token) for token in language.lex(text)]
-    others = [str(token) for token in language.lex(dice.choice(TEXTS))]
+    lark = tables.load()
+    words = [str(token) for token in lark.lex(text)]
+    others = [str(token) for token in lark.lex(dice.choice(TEXTS))]
     for _ in range(dice.randrange(1, 4)):
         here, there = dice.randrange(len(words)), dice.randrange(len(words))
         match dice.randrange(4):

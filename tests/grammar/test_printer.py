@@ -343,7 +343,7 @@ def test_texts_as_deep_as_may_be() -> None:
 
 
 def test_rules_named_by_the_style_exist() -> None:
-    rules = {rule.name for rule in tables.load().rules}
+    rules = {rule.alias or rule.origin.name for rule in tables.load().rules}
     assert rules >= format_layout.CALLS | {format_layout.STATEMENTS}
 
 

@@ -15,7 +15,11 @@ from serq.tools.highlighting import SerqLexer
 from serq.tools.textmate import GRAMMAR_FILE, as_json, grammar
 
 ROOT = Path(__file__).parents[2]
-GRAMMAR_WORDS = set(tables.load().words)
+GRAMMAR_WORDS = {
+    terminal.pattern.value
+    for terminal in tables.load().terminals
+    if terminal.pattern.type == "str" and terminal.pattern.value.isidentifier()
+}
 
 
 def test_every_word_of_the_grammar_is_known_and_no_other():
