@@ -116,10 +116,11 @@ class Workload:
     def schedule(self) -> Iterator[tuple[float, TracedSession | None]]:
         """When sessions arrive, and what they replay, where that does not depend on what becomes of them.
 
-        With `arrive trace (k)` every trace session comes at its own time, the first at 0, k times as fast.
+        With `closed`, those that arrive first. With `arrive trace (k)` every trace session comes at its own
+        time, the first at 0, k times as fast.
         """
         match self._declaration.arrive:
-            case nodes.Batch(count):
+            case nodes.Batch(count) | nodes.Closed(count):
                 yield from repeat((0.0, None), int(count))
             case nodes.Traced(speed):
                 arrivals = in_order_of_time(self._timed_trace(), speed)

@@ -52,7 +52,7 @@ class OpenProgram(EngineProgram):
 
     def workload(self) -> str:
         text = super().workload()
-        if self.closed or self.priced:
+        if self.priced or (self.closed and self.chance(0.4)):
             self.closed, self.open = False, True
             rate = self.rng.choice((5, 20, 80) if self.priced else (0.02, 0.1, 0.5))
             text = f"workload {{ arrive poisson({rate}); {text[text.index('init') :]}"

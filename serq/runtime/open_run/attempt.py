@@ -38,6 +38,7 @@ class Attempt:
             self._gateway,
             engines,
             simulation.warmup,
+            closed=isinstance(simulation.model.program.workload.arrive, nodes.Closed),
         )
 
     def _supplied(self, engines: list[OpenEngine]) -> dict[str, object]:
@@ -107,8 +108,8 @@ class Attempt:
     def _events(self) -> int:
         """Arrivals, step ends, and the end of warm-up."""
         simulation = self._simulation
-        batch = isinstance(simulation.model.program.workload.arrive, nodes.Batch)
-        arrivals = 0 if batch else simulation.workload.arrivals
+        at_once = isinstance(simulation.model.program.workload.arrive, nodes.Batch | nodes.Closed)
+        arrivals = 0 if at_once else simulation.workload.arrivals
         warmed = 0.0 < simulation.warmup <= simulation.clock.now
         return arrivals + sum(engine.processed for engine in self._engines) + warmed
 

@@ -1,4 +1,8 @@
-"""An open run: sessions arrive one after the other, and now and then the engines come up to them."""
+"""An open run: sessions arrive one after the other, and now and then the engines come up to them.
+
+Where sessions take the place of those that end, they arrive while the engines run: these then go from step
+end to step end together.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,12 @@ from operator import itemgetter
 from serq.runtime.clock import Clock
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.gateway import OpenGateway
+from serq.runtime.open_run.giving_way import GivingWay
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.notes import Done
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.trace import Trace
+from serq.runtime.trace.replay import TracedSession
 from serq.runtime.workload import Workload
 
 Arrive = Callable[[int, float, Trace | None, int, int], OpenRequest | None]
@@ -38,7 +44,9 @@ class OpenRun:
         gateway: OpenGateway,
         engines: Sequence[OpenEngine],
         warmup: float,
+        closed: bool,
     ) -> None:
+        """``closed``: whenever a session ends, the next arrives."""
         self._clock = clock
         self._workload = workload
         self._arrive = arrive
@@ -48,6 +56,12 @@ class OpenRun:
         self.live = self.ended = 0
         self.live_time = 0.0
         self.live_since = self._last_end = 0.0
+        self._closed = closed
+        self._countdown = _ARRIVALS_BETWEEN
+        self._on_pause: Callable[[], None] = _nothing
+        if closed:
+            for engine in engines:
+                engine.go_on = self._replace
         self._arrived: deque[tuple[float, bool]] = deque()
         """When sessions arrived that are not counted yet, and whether they did not end at once."""
 
@@ -56,10 +70,11 @@ class OpenRun:
 
         ``on_warmup`` is called when warm-up is over, ``on_pause`` now and then.
         """
-        clock, workload, arrive, arrived = self._clock, self._workload, self._arrive, self._arrived
+        workload, arrived = self._workload, self._arrived
+        self._on_pause = on_pause
         warmup = self._warmup if self._warmup > 0.0 else inf
         border = min(warmup, nextafter(horizon, inf))
-        countdown, last = _ARRIVALS_BETWEEN, 0.0
+        last = 0.0
         for time, replayed in workload.schedule():
             if time >= border:
                 if time >= warmup:
@@ -67,15 +82,14 @@ class OpenRun:
                     warmup, border = inf, nextafter(horizon, inf)
                 if time > horizon:
                     break
-            countdown -= 1
-            if countdown == 0:
-                countdown = _ARRIVALS_BETWEEN
-                self._pause(time, on_pause)
-            clock.now = last = time
-            number = workload.arrivals
-            workload.arrivals = number + 1
-            trace, row, rows_end = workload.rows_of(number, replayed)
-            request = arrive(number, time, trace, row, rows_end)
+            self._countdown -= 1
+            if self._countdown == 0:
+                self.come_up_to(time)
+                self._pause()
+            last = time
+            request = self._newcomer(time, replayed)
+            if self._closed:
+                self._check_stays(request)
             if request is not None and request.reason:
                 self._go_on_rejected(request, time)
                 request = None
@@ -89,13 +103,22 @@ class OpenRun:
         self.account(max(last, self.live_since))
         return last
 
-    def _pause(self, now: float, on_pause: Callable[[], None]) -> None:
-        """All engines come up to ``now``, and what is over is written down."""
-        self.come_up_to(now)
+    def _newcomer(self, time: float, replayed: TracedSession | None) -> OpenRequest | None:
+        """A session arrives: the request that it sends, if any."""
+        workload = self._workload
+        self._clock.now = time
+        number = workload.arrivals
+        workload.arrivals = number + 1
+        trace, row, rows_end = workload.rows_of(number, replayed)
+        return self._arrive(number, time, trace, row, rows_end)
+
+    def _pause(self) -> None:
+        """What is over is written down."""
+        self._countdown = _ARRIVALS_BETWEEN
         self._gateway.write_ended()
         for engine in self._engines:
             engine.write_ended()
-        on_pause()
+        self._on_pause()
 
     def _end_warmup(self, warmup: float, on_warmup: Callable[[], None]) -> None:
         """Statistics begin: before everything else at that instant (R-B-091)."""
@@ -121,6 +144,9 @@ class OpenRun:
     def come_up_to(self, time: float) -> None:
         """Let all happen that comes before ``time``; then who has ended goes on, in that order (R-B-002)."""
         engines = self._engines
+        if self._closed:
+            self._run_together(time)
+            return
         for engine in engines:
             engine.run(time)
         if len(engines) == 1:
@@ -129,8 +155,10 @@ class OpenRun:
             done = sorted((entry for engine in engines for entry in engine.done), key=_ORDER)
             for engine in engines:
                 engine.done = []
-        if not done:
-            return
+        self._go_on(done)
+
+    def _go_on(self, done: Sequence[Done]) -> None:
+        """Sessions whose requests have ended go on, one after the other."""
         clock = self._clock
         try:
             for now, _, _, request in done:
@@ -160,3 +188,60 @@ class OpenRun:
             live += stays
         self.live_time += live * (now - since)
         self.live_since, self.live = now, live
+
+    # --- others take the place of those that end ----------------------------------------------------------
+
+    def _run_together(self, until: float) -> None:
+        """Let everything happen that comes before ``until``, one engine after the other at every instant."""
+        engines = self._engines
+        if len(engines) == 1:
+            engines[0].run(until)
+            return
+        while True:
+            times = sorted((engine.next_time(), engine.number) for engine in engines)
+            time, after = times[0][0], times[1][0]
+            if time >= until:
+                return
+            if after > time:
+                engines[times[0][1]].run(min(until, after))
+            else:
+                self._run_instant(time)
+
+    def _run_instant(self, now: float) -> None:
+        """Something happens ``now`` in several engines: none forms a step before all of it has (R-B-005)."""
+        there = [engine for engine in self._engines if engine.next_time() == now]
+        there.sort(key=_event_order)
+        for engine in there:
+            engine.until = nextafter(now, inf)
+            engine.reach(now)
+        for engine in there:
+            engine.react(now)
+
+    def _replace(self, engine: GivingWay, now: float) -> None:
+        """Requests have ended with a step of ``engine``: their sessions do, and others arrive (R-B-070)."""
+        done, engine.done = engine.done, []
+        self._go_on(done)
+        for _ in done:
+            request = self._check_stays(self._newcomer(now, None))
+            self._arrived.append((now, True))
+            if request.engine != engine.number:
+                engine.until = now  # what the other does with it may come before what is next here
+        self._countdown -= len(done)
+        if self._countdown <= 0:
+            self._pause()
+
+    @staticmethod
+    def _check_stays(request: OpenRequest | None) -> OpenRequest:
+        """A session that arrives does not end at once: another would have to take its place."""
+        if request is None or request.reason:
+            raise LeaveOpenRun(ClockReason.CLOSED)
+        return request
+
+
+def _event_order(engine: OpenEngine) -> tuple[float, int]:
+    """The order of what happens in engines at one instant: since when it was awaited, then their own."""
+    return engine.flight[0][2] if engine.flight else -inf, engine.stage.rank
+
+
+def _nothing() -> None:
+    pass

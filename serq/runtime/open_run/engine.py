@@ -25,43 +25,63 @@ class OpenEngine(PromptAhead):
     # --- from outside -----------------------------------------------------------------------------------
 
     def run(self, until: float) -> None:
-        """Let everything happen that comes before ``until``; nobody comes after that."""
+        """Let everything happen that comes before ``until``; nobody comes after that, but for those who take
+        the place of others.
+        """
+        self.until = until
         if self.ordered:
             before = self.clock.now
-            self._run(until)
+            self._run()
             self.clock.now = before
         else:
-            self._run(until)
+            self._run()
         if self.coming:
             self._come(until)
 
-    def _run(self, until: float) -> None:
+    def next_time(self) -> float:
+        """When something happens next, if nobody comes."""
+        if self.flight:
+            return self.flight[0][0]
+        arrived = self.inbox or self.coming
+        return arrived[0].sent_time if arrived else inf
+
+    def _run(self) -> None:
         flight, coming, inbox = self.flight, self.coming, self.inbox
         while True:
             if flight:
                 now = flight[0][0]
-                if now >= until:
-                    return
-                if coming:
-                    self._come(now)
-                self.end_step(now)
             elif inbox or coming:
                 now = (inbox or coming)[0].sent_time
-                if now >= until:
-                    return
-                self.since = now
-                if coming:
-                    self._come(now)
             else:
                 return
-            if self.ordered:
-                self.clock.now = now
-            if inbox:
-                self.take_in(now)
-            self._form_steps(now, min(until, coming[0].sent_time) if coming else until)
+            if now >= self.until:
+                return
+            self.reach(now)
+            self.react(now)
 
-    def _form_steps(self, now: float, until: float) -> None:
-        """Form the steps that follow at ``now``; where they go on alike, those up to ``until``."""
+    def reach(self, now: float) -> None:
+        """A step ends ``now``, or somebody comes to an idle engine."""
+        coming = self.coming
+        if coming:
+            self._come(now)
+        if not self.flight:
+            self.since = now
+            return
+        self.end_step(now)
+        if self.done and self.go_on is not None:
+            self.go_on(self, now)
+
+    def react(self, now: float) -> None:
+        """Take in who has come, and form the steps that follow; where they go on alike, all of them."""
+        coming, until = self.coming, self.until
+        if coming:
+            self._come(now)
+            if coming:
+                until = min(until, coming[0].sent_time)
+        if self.ordered:
+            self.clock.now = now
+        if self.inbox:
+            self.take_in(now)
         if self.partial:
             if self.prompt_ahead(now, until):
                 return
@@ -76,8 +96,9 @@ class OpenEngine(PromptAhead):
         coming, come = self.coming, []
         while coming and coming[0].sent_time <= now:
             come.append(coming.popleft())
-        self.figures.come(come)
-        self.inbox += come
+        if come:
+            self.figures.come(come)
+            self.inbox += come
 
     def _admits_nobody(self) -> bool:
         """Whether the next step is one of decodes alone, in an engine that forms one when another ends."""

@@ -62,6 +62,10 @@ class GivingWay(Notes):
         self.whole_must_fit = config.scheduler_reserve_full_isl
         self.watermark = config.watermark_blocks
         self.depth = config.max_concurrent_batches
+        self.until = 0.0
+        """Up to here it may run: nobody comes from outside before."""
+        self.go_on: Callable[[GivingWay, float], None] | None = None
+        """Called when a step has ended with which requests did, where others take their place."""
         self.coming: deque[OpenRequest] = deque()
         """Sent, in the order of time: the engine has not come up to their arrival."""
         self.inbox: list[OpenRequest] = []

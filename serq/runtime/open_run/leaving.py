@@ -15,7 +15,7 @@ class ClockReason(Enum):
     ASKED = "engines on the clock were asked for"
     ROWS = "the rows of every step are kept"
     NO_ENGINES = "no `vllm` stage"
-    CLOSED = "sessions come when others end"
+    CLOSED = "a session whose place another takes was sent away, or sent no request"
     GAUGES = "a gauge looks at every instant"
     LOOKS = "somebody looks at the state of pools or stages"
     STATEMENTS = "a session does more than send a request and note what came of it"

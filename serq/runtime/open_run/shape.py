@@ -22,8 +22,6 @@ _DEEPEST: Final = 80
 def needs_clock(program: nodes.Program) -> ClockReason | None:
     """Why ``program`` must run on the clock; None: it can run ahead of it."""
     arrive, workload = program.workload.arrive, program.workload
-    if isinstance(arrive, nodes.Closed) or arrive is None:
-        return ClockReason.CLOSED
     if program.gauges:
         return ClockReason.GAUGES
     gap = (arrive.gap,) if isinstance(arrive, nodes.Renewal) else ()

@@ -7,6 +7,7 @@ import pytest
 
 from serq.results.page import as_page
 from serq.results.run_folder import description, read_run
+from serq.runtime.open_run.leaving import ClockReason
 from tests.results.run_folder.test_run_folder import PROGRAM, as_if_killed, write
 
 
@@ -31,12 +32,13 @@ def test_a_killed_run_whose_engines_wrote_no_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arrive", "reason"), [("batch(2)", None), ("closed(2)", "sessions come when others end")]
+    ("cost", "reason"),
+    [("1", None), ("1 + ~exp(1)", ClockReason.ENGINE.value)],
 )
-def test_why_a_run_was_on_the_clock_is_kept(tmp_path: Path, arrive: str, reason: str | None) -> None:
+def test_why_a_run_was_on_the_clock_is_kept(tmp_path: Path, cost: str, reason: str | None) -> None:
     text = f"""
-    stage e : vllm {{ num_gpu_blocks 60; max_model_len 400; cost 1; }}
-    workload {{ arrive {arrive}; }} session {{ request r on e (20, 3); }} run {{ horizon 20; }}
+    stage e : vllm {{ num_gpu_blocks 60; max_model_len 400; cost {cost}; }}
+    workload {{ arrive batch(2); }} session {{ request r on e (20, 3); }} run {{ horizon 20; }}
     """
     written = write(tmp_path / "run", text)
     kept = read_run(tmp_path / "run")

@@ -199,6 +199,43 @@ def test_attributes_choices_and_draws_are_read_after_the_request_as_before_it() 
     assert list(records.series["rest"].sessions) == [0, 2]
 
 
+def test_the_next_arrives_when_one_ends() -> None:
+    """Two slots, two clients, steps of 10: 0 ends at 20, 1 at 30; 2 comes at 20, and is in the step after."""
+    records = run(
+        "request r on npu (32, serial == 1 ? 3 : 2); observe e2e = e2e(r);",
+        arrive="closed(2)",
+        settings="horizon 45; warmup 15;",
+    )
+    assert records.clock_reason is None
+    assert list(records.requests.sent) == [0, 0, 20, 30, 40]
+    assert list(records.requests.finish)[:3] == [20, 30, 40]
+    assert list(records.engines[0].table.tokens) == [64, 2, 33, 33]
+    assert list(records.series["e2e"].sessions) == [0, 1, 2]
+    assert records.mean_live == 2.0
+    assert records.events == 5  # four steps, and the end of the warm-up
+
+
+@pytest.mark.parametrize("options", [SYNC, "enable_prefix_caching false;"])
+def test_engines_whose_clients_change_places_run_together(options: str) -> None:
+    """Session i goes to engine i mod 3, wherever the one was whose place it takes."""
+    found = [
+        run(
+            "request r on npu[serial - 3 * floor(serial / 3)] (20 + serial, 3 + 2 * (serial > 9));"
+            "observe ttft = ttft(r);",
+            arrive="closed(7)",
+            options=options,
+            members="[3]",
+            cost="3 + 0.37 * tokens + 0.01 * context_decode",
+            settings="horizon 900; warmup 60;",
+            mode=mode,
+        )
+        for mode in ("auto", "planned", "reference")
+    ]
+    assert found[0].clock_reason is None
+    assert found[0].ended > 50
+    assert columns(found[0]) == columns(found[1]) == columns(found[2])
+
+
 def test_requests_in_both_ways_of_a_branch_each_go_on_with_what_follows() -> None:
     records = run(
         "branch (serial < 2) { request a on npu (32, 2); observe way = 1; } else "
@@ -226,7 +263,8 @@ PLAIN = "request r on npu (40, 30);"
     ("reason", "settings"),
     [
         ("ASKED", {"session": PLAIN, "mode": "planned"}),
-        ("CLOSED", {"session": PLAIN, "arrive": "closed(2)"}),
+        ("CLOSED", {"session": f"branch (serial > 3) {{ end; }} {PLAIN}", "arrive": "closed(2)"}),
+        ("CLOSED", {"session": "request r on npu (serial == 1 ? 200 : 9, 3);", "arrive": "closed(2)"}),
         ("GAUGES", {"session": PLAIN, "before": "gauge busy = running(npu);"}),
         ("LOOKS", {"session": f"{PLAIN} observe left = queue(npu);"}),
         ("LOOKS", {"session": f"branch (free(room) > 3) {{ end; }} {PLAIN}",
