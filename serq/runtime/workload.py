@@ -104,7 +104,7 @@ class Workload:
         self.arrivals += 1
         session = code.session(number)
         session.born = self._clock.now
-        session.trace, session.row, session.rows_end = self.rows_of(number, replayed)
+        session.trace, session.row, session.rows_end = replayed or self.rows_of(number)
         if self._draws:
             self._assign_draws(session)
         if code.statements is not None:
@@ -184,17 +184,14 @@ class Workload:
 
     # --- what sessions bring ----------------------------------------------------------------------------
 
-    def rows_of(self, number: int, replayed: TracedSession | None) -> tuple[Trace | None, int, int]:
+    def rows_of(self, number: int) -> tuple[Trace | None, int, int]:
         """Which rows of which trace session ``number`` replays, if any: from, up to (R-B-081, R-B-083)."""
-        if replayed is None:
-            if self._in_order is not None:
-                replayed = next(self._in_order)
-            elif self._in_memory is not None:
-                trace = self._in_memory
-                replayed = trace, self._random.trace(number).index(0, trace.sessions)
-            else:
-                return None, 0, 0
-        trace, index = replayed
+        if self._in_order is not None:
+            return next(self._in_order)
+        trace = self._in_memory
+        if trace is None:
+            return None, 0, 0
+        index = self._random.trace(number).index(0, trace.sessions)
         return trace, trace.first_row[index], trace.first_row[index + 1]
 
     def _assign_draws(self, session: Session) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from serq.ir import nodes
 from serq.ir.serving import Waiting
@@ -15,6 +16,10 @@ from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.planned_engine import ExpressionPrice
 from serq.runtime.vllm.extents.manager import ExtentKVCacheManager
 from serq.runtime.vllm.request_queue import FCFSRequestQueue
+
+_BY_SHARE: Final = frozenset(
+    {"decoders", "kv_decode", "kv_prefill", "context_decode", "context_prefill", "attention"}
+)
 
 
 def open_engines(
@@ -54,9 +59,11 @@ def _open_engine(engine: VllmEngine, number: int, clock: Clock) -> OpenEngine | 
         cached = CachedBlocks(manager.block_pool, manager.block_size)
     price = parts.price
     if isinstance(price, ExpressionPrice):
-        step_price = StepPrice(price.cost, parts.decode_cost.changes, "now" in price.reads)
+        step_price = StepPrice(
+            price.cost, parts.decode_cost.changes, bool(price.reads & _BY_SHARE), "now" in price.reads
+        )
     else:
-        step_price = StepPrice(None, changes=True, reads_clock=False, executor=price)
+        step_price = StepPrice(None, changes=True, by_share=True, reads_clock=False, executor=price)
     waiting = parts.scheduler.waiting
     order = None if isinstance(waiting, FCFSRequestQueue) else waiting
     return OpenEngine(OpenParts(engine, number, clock, step_price, cached, order))

@@ -100,7 +100,7 @@ class OpenRun:
             self._end_warmup(warmup, on_warmup)
         self.come_up_to(nextafter(horizon, inf))
         last = max(last, self._last_end)
-        self.account(max(last, self.live_since))
+        self._account((max(last, self.live_since),), 0)
         return last
 
     def _newcomer(self, time: float, replayed: TracedSession | None) -> OpenRequest | None:
@@ -109,7 +109,7 @@ class OpenRun:
         self._clock.now = time
         number = workload.arrivals
         workload.arrivals = number + 1
-        trace, row, rows_end = workload.rows_of(number, replayed)
+        trace, row, rows_end = replayed or workload.rows_of(number)
         return self._arrive(number, time, trace, row, rows_end)
 
     def _pause(self) -> None:
@@ -124,7 +124,7 @@ class OpenRun:
         """Statistics begin: before everything else at that instant (R-B-091)."""
         self.come_up_to(warmup)
         self._clock.now = warmup
-        self.account(warmup)
+        self._account((warmup,), 0)
         for engine in self._engines:
             engine.write_ended()
         on_warmup()
@@ -171,23 +171,27 @@ class OpenRun:
 
     def _count_ended(self, done: Sequence[Done]) -> None:
         """Sessions have ended, one after the other."""
-        for now, _, _, _ in done:
-            self.account(now)
-            self.live -= 1
+        self._account([entry[0] for entry in done], 1)
         self.ended += len(done)
         if done:
             self._last_end = done[-1][0]
 
-    def account(self, now: float) -> None:
-        """Add the time up to ``now`` to the integral of live sessions, one who came after the other."""
-        since, live, arrived = self.live_since, self.live, self._arrived
-        while arrived and arrived[0][0] <= now:
-            time, stays = arrived.popleft()
-            self.live_time += live * (time - since)
-            since = time
-            live += stays
-        self.live_time += live * (now - since)
-        self.live_since, self.live = now, live
+    def _account(self, instants: Sequence[float], leaving: int) -> None:
+        """Add the time up to ``instants`` to the integral of live sessions, one who came after the other.
+
+        At each of them that many are ``leaving``.
+        """
+        since, live, total, arrived = self.live_since, self.live, self.live_time, self._arrived
+        for now in instants:
+            while arrived and arrived[0][0] <= now:
+                time, stays = arrived.popleft()
+                total += live * (time - since)
+                since = time
+                live += stays
+            total += live * (now - since)
+            since = now
+            live -= leaving
+        self.live_since, self.live, self.live_time = since, live, total
 
     # --- others take the place of those that end ----------------------------------------------------------
 

@@ -26,6 +26,7 @@ class Forming(GivingWay):
         self._totals = StepTotals(0, 0, 0)
         self._prices: dict[tuple[int, int], float] = {}
         """Of steps of decodes alone, by (decodes, running), where their cost reads no more."""
+        self._priced_by_share = self.price.by_share
         self._written: list[BatchRow] = []
         """The shares of prompts in the step that is formed, where an executor prices it."""
         self._least = self._most = 0
@@ -106,9 +107,9 @@ class Forming(GivingWay):
     def begin_step(self, number: int) -> None:
         """Step ``number`` has the shares of those who decode, and no others so far."""
         self._prefilled, decodes = 0, self.count
-        self._written.clear()
         self._shares = decodes
-        if self.partial or self.waiting:
+        if self._priced_by_share and (self.partial or self.waiting):
+            self._written.clear()
             totals = self._totals
             totals.decoders = float(decodes)
             totals.context_decode = float(self.base + decodes * number)
@@ -117,23 +118,30 @@ class Forming(GivingWay):
 
     def _share(self, request: OpenRequest, tokens: int, held: int) -> None:
         """Note a share of a prompt for the price of the step."""
-        computed, totals = request.computed, self._totals
-        self._shares += 1
+        computed = request.computed
         decodes = computed > 0 and request.num_tokens - computed == 1
+        self._shares += 1
+        if not decodes:
+            self._prefilled += tokens
+        if self._priced_by_share:
+            self._price_share(request, tokens, held, decodes)
+        request.held = held
+        request.computed = computed + tokens
+
+    def _price_share(self, request: OpenRequest, tokens: int, held: int, decodes: bool) -> None:
+        """Note what the price of the step reads of a share."""
+        computed, totals = request.computed, self._totals
         if self.price.executor is not None:
             name, prompt = _name(request), request.num_prompt_tokens
             self._written.append(BatchRow(name, tokens, computed, prompt, 0, decodes))
-        if decodes:
+        elif decodes:
             totals.decoders += 1.0
             totals.context_decode += computed
             totals.kv_decode += held * self.size
         else:
-            self._prefilled += tokens
             totals.context_prefill += computed
             totals.attention += tokens * (computed + tokens / 2)
             totals.kv_prefill += held * self.size
-        request.held = held
-        request.computed = computed + tokens
 
     # --- prompts ----------------------------------------------------------------------------------------
 
@@ -173,21 +181,25 @@ class Forming(GivingWay):
     def _admit(self, now: float, number: int, budget: int, told: list[OpenRequest]) -> int:
         """Admit from the head of those who wait, until one does not fit; tokens left (S-050 to S-058)."""
         waiting, running, size, stays = self.waiting, self.running, self.size, self.stays
-        while waiting and budget > 0 and len(running) < self.max_num_seqs:
+        caches, threshold, most = self.cached, self.threshold, self.max_num_seqs
+        blocks = evictable = cached = 0
+        while waiting and budget > 0 and len(running) < most:
             request = waiting[0]
-            blocks, evictable = 0, 0
-            if self.cached is not None:
-                found, blocks = self.cached.find(request)
-                evictable = self.cached.evictable(found)
-            cached, known = blocks * size, request.num_tokens
-            tokens = min(known - cached, self.threshold)
-            if tokens > budget:
-                if not self.chunks:
-                    break
-                tokens = budget
+            if caches is not None:
+                found, blocks = caches.find(request)
+                evictable = caches.evictable(found)
+                cached = blocks * size
+            known = request.num_tokens
+            tokens = known - cached
+            if tokens > threshold or tokens > budget:
+                tokens = min(tokens, threshold)
+                if tokens > budget:
+                    if not self.chunks:
+                        break
+                    tokens = budget
             held = -(-(cached + tokens) // size)
             spare = self.free - evictable - (self.watermark if running else 0) + blocks
-            if (self.whole_must_fit and -(-known // size) > spare) or held > spare:
+            if held > spare or (self.whole_must_fit and -(-known // size) > spare):
                 self._blocked = True
                 break
             waiting.popleft()
@@ -202,12 +214,12 @@ class Forming(GivingWay):
                 self.queue.resumed(request.row, now)
             request.computed = cached
             self._share(request, tokens, held)
-            if self.cached is None:
+            if caches is None:
                 self.free -= held
             else:
-                self.cached.admit(request, found, held - blocks)
-                self.cached.publish(request)
-                self.free = self.cached.pool.num_free_blocks
+                caches.admit(request, found, held - blocks)
+                caches.publish(request)
+                self.free = caches.pool.num_free_blocks
             (told if request.computed == known else self.partial).append(request)
             if not request.scheduled_time >= 0.0:  # NaN: it never was
                 request.scheduled_time, request.cached = now, cached

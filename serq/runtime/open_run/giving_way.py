@@ -23,11 +23,13 @@ _MOST_PREEMPTIONS: Final = 99
 class StepPrice(NamedTuple):
     """What a step costs: an expression over its totals, or what the ``executor`` charges.
 
-    ``changes``: whether steps of equally many decodes may cost different amounts.
+    ``changes``: whether steps of equally many decodes may cost different amounts. ``by_share``: whether it
+    reads more of shares than how many tokens they have.
     """
 
     cost: Callable[[StepTotals], float] | None
     changes: bool
+    by_share: bool
     reads_clock: bool
     executor: MeteredExecutor | None = None
 
