@@ -65,16 +65,16 @@ class OpenGateway:
         number = self._count
         self._count = number + 1
         request = OpenRequest(
-            *(number, session_number, turn, over, handle, kept, engine.number, now),
-            *(prompt, outputs, stops, overruns, label),
-        )
-        request.priority = whole(priority, "priority", lowest=-inf) if priority else 0
-        request.job = job
+            number, session_number, turn, over, handle, kept, engine.number, now, prompt, outputs, stops,
+            overruns, label, job,
+        )  # fmt: skip
+        if priority:
+            request.priority = whole(priority, "priority", lowest=-inf)
         self._sent.append(request)
         if prompt >= engine.max_model_len:
             request.reason, request.end_time = "rejected", now
             return request
-        text = prefix_of(prefix)
+        text = None if prefix is None else prefix_of(prefix)
         if engine.cached is not None:
             request.chain = engine.cached.chain(prompt, text, hash_ids)
         if prompt > engine.usable * engine.size:
@@ -117,6 +117,7 @@ class OpenGateway:
 
     def _write(self, requests: list[OpenRequest]) -> None:
         table = self._table
+        outputs = [r.num_output_tokens for r in requests]
         table.session.fromlist([r.session_number for r in requests])
         table.turn.fromlist([r.turn for r in requests])
         table.handle += [r.handle for r in requests]
@@ -132,8 +133,8 @@ class OpenGateway:
         table.prompt_tokens.fromlist([r.num_prompt_tokens for r in requests])
         table.cached_tokens.fromlist([r.cached for r in requests])
         table.fetched_tokens.fromlist([0] * len(requests))
-        table.generated.fromlist([r.num_output_tokens for r in requests])
-        table.deliveries.fromlist([r.num_output_tokens for r in requests])
+        table.generated.fromlist(outputs)
+        table.deliveries.fromlist(outputs)
         table.preemptions.fromlist([r.num_preemptions for r in requests])
         table.first_step.fromlist([r.first_step for r in requests])
         table.last_step.fromlist([r.last_step for r in requests])

@@ -73,9 +73,6 @@ class OpenRequest:
     leaves: int
     offset: int
     waits_since: float
-    priority: int
-    job: float
-    """As its client said; queues may read it."""
 
     def __init__(
         self,
@@ -92,6 +89,7 @@ class OpenRequest:
         stops: bool,
         overruns: int,
         label: float,
+        job: float,
     ) -> None:
         """``outputs`` tokens end it: by length, or because the model ``stops``.
 
@@ -110,6 +108,9 @@ class OpenRequest:
         self.stops = stops
         self.overruns = overruns
         self.label = label
+        self.job = job
+        """As its client said; queues may read it."""
+        self.priority = 0
         self.queued_time = self.scheduled_time = self.first_time = self.last_time = self.end_time = nan
         self.reason = ""
         self.lane = "waiting"
