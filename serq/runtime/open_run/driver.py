@@ -205,11 +205,13 @@ class OpenRun:
             times = sorted((engine.next_time(), engine.number) for engine in engines)
             time, after = times[0][0], times[1][0]
             if time >= until:
-                return
+                break
             if after > time:
                 engines[times[0][1]].run(min(until, after))
             else:
                 self._run_instant(time)
+        for engine in engines:
+            engine.run(until)  # they count who has come while a step is under way
 
     def _run_instant(self, now: float) -> None:
         """Something happens ``now`` in several engines: none forms a step before all of it has (R-B-005)."""

@@ -215,6 +215,19 @@ def test_the_next_arrives_when_one_ends() -> None:
     assert records.events == 5  # four steps, and the end of the warm-up
 
 
+def test_who_comes_to_a_busy_engine_before_the_end_is_counted() -> None:
+    """Session 0 ends at engine 0 at 10; session 2 comes to engine 1, whose step takes till the horizon."""
+    records = run(
+        "request r on npu[serial > 0] (serial == 1 ? 100 : 10, 1);",
+        arrive="closed(2)",
+        members="[2]",
+        cost="tokens",
+        settings="horizon 90;",
+    )
+    assert records.clock_reason is None
+    assert [row.mean_number for row in records.stages] == [10 / 90, (90 + 80) / 90]
+
+
 @pytest.mark.parametrize("options", [SYNC, "enable_prefix_caching false;"])
 def test_engines_whose_clients_change_places_run_together(options: str) -> None:
     """Session i goes to engine i mod 3, wherever the one was whose place it takes."""
