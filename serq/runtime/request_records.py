@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from math import nan
+from struct import pack
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ def _doubles() -> array[float]:
 
 def _integers() -> array[int]:
     return array("q")
+
+
+def add_all(column: array[float] | array[int], values: Sequence[float]) -> None:
+    """Append ``values`` to ``column``, all at once: an array takes numbers one by one at twice the cost."""
+    column.frombytes(pack(f"{len(values)}{column.typecode}", *values))
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
-from serq.runtime.request_records import FINISH_REASONS, RequestTable
+from serq.runtime.request_records import FINISH_REASONS, RequestTable, add_all
 from serq.runtime.serving.gateway import asked_lengths, prefix_of, whole
 
 _REASONS: Final = {name: number for number, name in enumerate(FINISH_REASONS)}
@@ -118,23 +118,23 @@ class OpenGateway:
     def _write(self, requests: list[OpenRequest]) -> None:
         table = self._table
         outputs = [r.num_output_tokens for r in requests]
-        table.session.fromlist([r.session_number for r in requests])
-        table.turn.fromlist([r.turn for r in requests])
+        add_all(table.session, [r.session_number for r in requests])
+        add_all(table.turn, [r.turn for r in requests])
         table.handle += [r.handle for r in requests]
-        table.engine.fromlist([r.engine for r in requests])
-        table.label.fromlist([r.label for r in requests])
-        table.sent.fromlist([r.sent_time for r in requests])
-        table.queued.fromlist([r.queued_time for r in requests])
-        table.scheduled.fromlist([r.scheduled_time for r in requests])
-        table.first_token.fromlist([r.first_time for r in requests])
-        table.last_token.fromlist([r.last_time for r in requests])
-        table.finish.fromlist([r.end_time for r in requests])
-        table.finish_reason.fromlist([_REASONS[r.reason] for r in requests])
-        table.prompt_tokens.fromlist([r.num_prompt_tokens for r in requests])
-        table.cached_tokens.fromlist([r.cached for r in requests])
-        table.fetched_tokens.fromlist([0] * len(requests))
-        table.generated.fromlist(outputs)
-        table.deliveries.fromlist(outputs)
-        table.preemptions.fromlist([r.num_preemptions for r in requests])
-        table.first_step.fromlist([r.first_step for r in requests])
-        table.last_step.fromlist([r.last_step for r in requests])
+        add_all(table.engine, [r.engine for r in requests])
+        add_all(table.label, [r.label for r in requests])
+        add_all(table.sent, [r.sent_time for r in requests])
+        add_all(table.queued, [r.queued_time for r in requests])
+        add_all(table.scheduled, [r.scheduled_time for r in requests])
+        add_all(table.first_token, [r.first_time for r in requests])
+        add_all(table.last_token, [r.last_time for r in requests])
+        add_all(table.finish, [r.end_time for r in requests])
+        add_all(table.finish_reason, [_REASONS[r.reason] for r in requests])
+        add_all(table.prompt_tokens, [r.num_prompt_tokens for r in requests])
+        add_all(table.cached_tokens, [r.cached for r in requests])
+        add_all(table.fetched_tokens, [0] * len(requests))
+        add_all(table.generated, outputs)
+        add_all(table.deliveries, outputs)
+        add_all(table.preemptions, [r.num_preemptions for r in requests])
+        add_all(table.first_step, [r.first_step for r in requests])
+        add_all(table.last_step, [r.last_step for r in requests])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import Final
 
 from serq.runtime.open_run.counts import DecodeCounts
 from serq.runtime.open_run.figures import StageFigures
 from serq.runtime.open_run.request import OpenRequest
+from serq.runtime.request_records import add_all
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.vllm.scheduler_base import Outcome
 
@@ -60,16 +60,16 @@ class Notes(DecodeCounts):
             ends, formed, starts, tokens, scheduled, prefilled, running, waiting, free, preempted, _ = zip(
                 *rows, strict=True
             )
-            table.end.extend(array("d", ends))
-            table.formed.extend(array("d", formed))
-            table.start.extend(array("d", starts))
-            table.tokens.extend(array("q", tokens))
-            table.scheduled.extend(array("q", scheduled))
-            table.prefill_tokens.extend(array("q", prefilled))
-            table.running.extend(array("q", running))
-            table.waiting.extend(array("q", waiting))
-            table.free_blocks.extend(array("q", free))
-            table.preempted.extend(array("q", preempted))
+            add_all(table.end, ends)
+            add_all(table.formed, formed)
+            add_all(table.start, starts)
+            add_all(table.tokens, tokens)
+            add_all(table.scheduled, scheduled)
+            add_all(table.prefill_tokens, prefilled)
+            add_all(table.running, running)
+            add_all(table.waiting, waiting)
+            add_all(table.free_blocks, free)
+            add_all(table.preempted, preempted)
             self.preemptions += sum(preempted)
         self._write_stays()
 
@@ -79,13 +79,13 @@ class Notes(DecodeCounts):
         if stays:
             self.stays = []
             requests, lanes, entered, left, outcomes, steps, preemptions = zip(*stays, strict=True)
-            table.request.extend(array("q", requests))
+            add_all(table.request, requests)
             table.lane.extend(lanes)
-            table.entered.extend(array("d", entered))
-            table.left.extend(array("d", left))
+            add_all(table.entered, entered)
+            add_all(table.left, left)
             table.outcome.extend(outcomes)
-            table.step.extend(array("q", steps))
-            table.preemptions.extend(array("q", preemptions))
+            add_all(table.step, steps)
+            add_all(table.preemptions, preemptions)
 
     def account(self, now: float) -> None:
         """Add the time since the last step end to the integral of blocks in use."""
