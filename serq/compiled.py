@@ -25,6 +25,7 @@ MODULES: Final = (
     "serq.runtime.open_run.request",
     "serq.runtime.open_run.stage",
     "serq.runtime.open_run.waiting",
+    "serq.runtime.serving.numbers",
     "serq.runtime.serving.step_totals",
     "serq.runtime.straight.engine",
     "serq.runtime.straight.entrance",

@@ -11,7 +11,7 @@ from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.request_records import FINISH_REASONS, RequestTable, add_all
-from serq.runtime.serving.gateway import asked_lengths, prefix_of, whole
+from serq.runtime.serving.numbers import asked_lengths, prefix_of, whole
 
 _REASONS: Final = {name: number for number, name in enumerate(FINISH_REASONS)}
 _ROWS_AT_ONCE: Final = 1024

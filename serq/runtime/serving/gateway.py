@@ -5,12 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from math import inf, isnan, nan
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from serq.errors import RunError
 from serq.runtime.clock import Clock
 from serq.runtime.random import RandomSource
 from serq.runtime.serving.identity import Prefix, own_tokens, prompt_tokens
+from serq.runtime.serving.numbers import asked_lengths, prefix_of, whole
 from serq.runtime.serving.sent_request import SentRequest, ServedRequest
 from serq.runtime.session import Session
 from serq.runtime.vllm.request import StopRule
@@ -19,10 +20,6 @@ from serq.runtime.vllm.tokens import OutputScript, Piece, TokenSequence
 if TYPE_CHECKING:
     from serq.runtime.serving.engine import VllmEngine
     from serq.runtime.trace.columns import Trace
-
-_TOO_LARGE: Final = 2.0**53
-"""From here on not every whole number is a float."""
-
 
 class RequestTerms(NamedTuple):
     """What a `request` statement says, its expressions evaluated; None or NaN: the clause is not written."""
@@ -176,11 +173,6 @@ def prompt_of(
     return prompt_tokens(number, new_tokens, conversation=conversation, prefix=prefix, hash_ids=hash_ids)
 
 
-def prefix_of(written: tuple[float, float] | None) -> Prefix | None:
-    """The text with which a prompt begins, and how many tokens of it; None: the clause is not written."""
-    return None if written is None else (written[0], whole(written[1], "tokens of `prefix`"))
-
-
 def hash_ids_of(trace: Trace | None, row: int, turn: int) -> array[int]:
     """The hash ids of turn number ``turn`` of a session, before which ``row`` rows of its trace end."""
     if trace is None or trace.hash_ids is None:
@@ -211,23 +203,3 @@ def _end(number: int, terms: RequestTerms) -> tuple[StopRule, OutputScript]:
     if limit is None:
         return StopRule(length, lowest), OutputScript(source)
     return StopRule(limit, lowest), OutputScript(source, end_at=length - 1)
-
-
-def asked_lengths(
-    output_tokens: float, min_tokens: float, max_tokens: float | None
-) -> tuple[int, int, int | None]:
-    """(`min_tokens`, the length at which the model would stop, `max_tokens` where it is written)."""
-    lowest = whole(min_tokens, "`min_tokens`") if min_tokens else 0
-    length = max(whole(output_tokens, "output tokens", lowest=1), lowest)
-    limit = None if max_tokens is None else whole(max_tokens, "`max_tokens`", lowest=1)
-    return lowest, length, limit
-
-
-def whole(value: float, what: str, lowest: float = 0) -> int:
-    """``value`` as the whole number that it must be. Raises RunError otherwise."""
-    if lowest <= value < _TOO_LARGE:
-        number = int(value)
-        if number == value:
-            return number
-    least = "" if lowest == -inf else f", at least {lowest:.10g}"
-    raise RunError(f"{what}: {value:.10g} is not a whole number{least}", code="not-whole")
