@@ -29,7 +29,7 @@ def asked_lengths(
 
 def whole(value: float, what: str, lowest: float = 0) -> int:
     """``value`` as the whole number that it must be. Raises RunError otherwise."""
-    if lowest <= value < _TOO_LARGE:
+    if -inf < value < _TOO_LARGE and value >= lowest:
         number = int(value)
         if number == value:
             return number
