@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import filterfalse
-from math import inf, isnan, nan
+from math import inf, nan
 from typing import Final
 
 import msgspec
@@ -13,10 +13,10 @@ import msgspec
 from serq.ir.figures import ENGINE_LATENCIES, QUANTILES
 from serq.results import metrics
 from serq.results.statistics import (
-    InMemory,
     OrderedSamples,
     confidence,
-    mean,
+    in_memory,
+    mean_of,
     quantile_interval,
     rank,
 )
@@ -47,7 +47,7 @@ class Latency:
     @classmethod
     def of(cls, times: Sequence[float]) -> Latency:
         """The figures of ``times``; NaN where there are none, and those that are NaN left out."""
-        return cls.of_samples(InMemory(list(filterfalse(isnan, times))))
+        return cls.of_samples(in_memory(array("d", times)).numbers())
 
     @classmethod
     def of_samples(cls, times: OrderedSamples) -> Latency:
@@ -61,7 +61,7 @@ class Latency:
         p99_low, p99_high = quantile_interval(times, QUANTILES["p99"], p99)
         ci = confidence(times)
         ends = (p50_low, p50_high, p90_low, p90_high, p99_low, p99_high)
-        return cls(mean(times), p50, p99, p90, ci, *ends)
+        return cls(mean_of(times), p50, p99, p90, ci, *ends)
 
 
 _UNKNOWN: Final = Latency(nan, nan, nan)
@@ -120,9 +120,9 @@ def engine_figures(records: Records) -> list[EngineFigures]:
     table = records.requests
     if isinstance(table, RequestsElsewhere):
         return table.figures(records)
-    places: list[list[int]] = [[] for _ in records.engines]
+    engine, places = table.engine, [list[int]() for _ in records.engines]
     for place in metrics.served_places(table, records.warmup):
-        places[table.engine[place]].append(place)
+        places[engine[place]].append(place)
     span = records.end - records.warmup
     return [_figures(row, table, mine, span) for row, mine in zip(records.engines, places, strict=True)]
 
@@ -135,8 +135,8 @@ def _figures(row: EngineRow, table: RequestTable, places: list[int], span: float
         tpot=latency_of(metrics.tpot, table, places),
         e2e=latency_of(metrics.e2e, table, places),
         normalized_latency=latency_of(metrics.normalized_latency, table, places),
-        input_tokens=sum(table.prompt_tokens[place] for place in places),
-        output_tokens=sum(table.generated[place] for place in places),
+        input_tokens=sum(map(table.prompt_tokens.__getitem__, places)),
+        output_tokens=sum(map(table.generated.__getitem__, places)),
         span=span,
     )
 

@@ -20,7 +20,7 @@ from serq.results.modelled import modelled
 from serq.results.money import MoneyRow, money_rows
 from serq.results.opening import opening
 from serq.results.settling import MainSeries, Settling, main_name, requests_series, settling
-from serq.results.statistics import InMemory, Summary, summarize
+from serq.results.statistics import Summary, in_memory, summarize
 from serq.results.step_listing import step_tables
 from serq.results.tables import notes
 from serq.runtime.records import Records
@@ -281,9 +281,9 @@ class Report:
         """The samples of an observation or, where there is none of that name, of a latency of requests."""
         series = self.records.series.get(name)
         if series is not None:
-            return MainSeries(name, InMemory(series.values), series.times.__getitem__)
+            return MainSeries(name, in_memory(series.values), series.times.__getitem__)
         values, times = requests_series(self.records, name)
-        return MainSeries(name, InMemory(values), times.__getitem__)
+        return MainSeries(name, in_memory(values), times.__getitem__)
 
     @property
     def contents(self) -> Contents:

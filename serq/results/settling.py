@@ -13,7 +13,7 @@ import msgspec
 from serq.ir import nodes
 from serq.ir.figures import ENGINE_LATENCIES
 from serq.results.metrics import REQUEST_METRICS, served_places
-from serq.results.statistics import OrderedSamples, confidence, mean, mser5
+from serq.results.statistics import OrderedSamples, confidence, mean_of, mser5
 from serq.results.tables import figure
 from serq.runtime.records import Records
 
@@ -118,7 +118,7 @@ def settling(series: MainSeries) -> Settling | None:
         whole, rest = values.part(0, count // 2), values.part(count // 2, count)
         width = hypot(confidence(whole), confidence(rest))
         until = None
-    before, after = mean(whole), mean(rest)
+    before, after = mean_of(whole), mean_of(rest)
     if abs(before - after) <= max(width, _ROUNDING * abs(after)):
         return None
     return Settling(series.name, count, found.samples, until, before, after)

@@ -1,15 +1,19 @@
-"""What a report says about a series of samples. Pure Python: `serq run` needs no numpy."""
+"""What a report says about a series of samples. Pure Python but for very many: `serq run` needs no numpy."""
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, filterfalse, islice
 from math import ceil, floor, fsum, inf, isfinite, isnan, nan, sqrt
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    from serq.results.many_samples import ManySamples
 
 BATCHES: Final = 20
 STUDENT_T: Final = 2.093
@@ -41,6 +45,12 @@ class OrderedSamples(Samples, Protocol):
 
     def part(self, start: int, stop: int) -> OrderedSamples:
         """Those from number ``start`` to before ``stop``, in recording order."""
+
+    def total(self) -> float:
+        """Their sum, as :func:`total` has it."""
+
+    def total_of_squares(self, centre: float) -> float:
+        """The sum of their squared deviations from ``centre``, each rounded, as :func:`total` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +114,40 @@ class InMemory:
         """Those from number ``start`` to before ``stop``, in recording order."""
         return InMemory(self.values[start:stop])
 
+    def numbers(self) -> InMemory:
+        """Those that are not NaN."""
+        return InMemory(list(filterfalse(isnan, self.values)))
+
+    def total(self) -> float:
+        """Their sum, as :func:`total` has it."""
+        return total(self.values)
+
+    def total_of_squares(self, centre: float) -> float:
+        """The sum of their squared deviations from ``centre``, each rounded, as :func:`total` has it."""
+        return total(Squares(self.values, centre))
+
+
+MANY: Final = 200_000
+"""Samples from which on numpy saves more time than importing it takes, even for one series."""
+
+
+def in_memory(values: Sequence[float]) -> InMemory | ManySamples:
+    """``values`` as samples, which numpy counts, ranks and adds where they are very many and all floats."""
+    if len(values) < MANY or not _are_floats(values):
+        return InMemory(values)
+    from serq.results.many_samples import ManySamples  # imports numpy
+
+    return ManySamples.of(values)
+
+
+def _are_floats(values: Sequence[float]) -> bool:
+    """Whether there are no integers among them, which would become floats."""
+    return values.typecode == "d" if isinstance(values, array) else set(map(type, values)) == {float}
+
 
 def summarize(values: Sequence[float]) -> Summary:
     """The figures of ``values``, which are in recording order (R-B-115 to R-B-117)."""
-    return summarize_samples(InMemory(values))
+    return summarize_samples(in_memory(values))
 
 
 def summarize_samples(values: OrderedSamples) -> Summary:
@@ -121,7 +161,7 @@ def summarize_samples(values: OrderedSamples) -> Summary:
     p99_low, p99_high = quantile_interval(values, P99, p99)
     return Summary(
         count=count,
-        mean=mean(values),
+        mean=mean_of(values),
         ci=confidence(values),
         cv2=squared_variation(values),
         p99=p99,
@@ -141,7 +181,7 @@ def quantile(values: Sequence[float], share: tuple[int, int]) -> float:
     ``share`` is a fraction, so that 55 % of 100 samples are 55 and not 55.00000000000001. NaN counts as
     largest.
     """
-    return InMemory(values).at_ranks([rank(share, len(values))])[0] if values else nan
+    return in_memory(values).at_ranks([rank(share, len(values))])[0] if values else nan
 
 
 def rank(share: tuple[int, int], count: int) -> int:
@@ -248,24 +288,25 @@ def mser5(values: Samples) -> Truncation | None:
 
 def _batch_means(values: Samples, size: int) -> list[float]:
     """Means of ``size`` samples each; those that fill no batch are left out."""
-    means: list[float] = []
-    left = iter(values)
-    while len(batch := list(islice(left, size))) == size:
-        means.append(_total(batch) / size)
-    return means
+    return [total(batch) / size for batch in zip(*[iter(values)] * size, strict=False)]
 
 
 def mean(values: Samples) -> float:
     """The arithmetic mean, of one sample or more."""
-    return _total(values) / len(values)
+    return total(values) / len(values)
 
 
-def squared_variation(values: Samples) -> float:
+def mean_of(values: OrderedSamples) -> float:
+    """The same of samples that may be very many, or not in memory."""
+    return values.total() / len(values)
+
+
+def squared_variation(values: OrderedSamples) -> float:
     """Sample variance over squared mean; NaN for fewer than two samples or a mean of 0 (R-B-116)."""
-    centre = mean(values)
+    centre = mean_of(values)
     if len(values) < 2 or centre == 0:
         return nan
-    return _variance(values, centre) / centre / centre
+    return values.total_of_squares(centre) / (len(values) - 1) / centre / centre
 
 
 def confidence(values: OrderedSamples) -> float:
@@ -276,11 +317,11 @@ def confidence(values: OrderedSamples) -> float:
     size = len(values) // BATCHES
     if size < 2:
         return inf
-    means = [mean(values.part(start, start + size)) for start in range(0, size * BATCHES, size)]
+    means = [mean_of(values.part(start, start + size)) for start in range(0, size * BATCHES, size)]
     return STUDENT_T * sqrt(_variance(means, mean(means))) / sqrt(BATCHES)
 
 
-class _Squares(msgspec.Struct, frozen=True):
+class Squares(msgspec.Struct, frozen=True):
     """Squared deviations of samples from ``centre``."""
 
     values: Samples
@@ -296,15 +337,15 @@ class _Squares(msgspec.Struct, frozen=True):
 
 
 def _variance(values: Samples, centre: float) -> float:
-    return _total(_Squares(values, centre)) / (len(values) - 1)
+    return total(Squares(values, centre)) / (len(values) - 1)
 
 
-def _total(values: Samples) -> float:
+def total(values: Samples) -> float:
     """The correctly rounded sum, the same on every Python; by plain addition where it overflows."""
     try:
         return fsum(values)
     except (OverflowError, ValueError):
-        total = 0.0
+        found = 0.0
         for value in values:
-            total += value
-        return total
+            found += value
+        return found

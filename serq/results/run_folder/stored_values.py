@@ -7,7 +7,7 @@ from itertools import repeat
 from operator import ge
 from typing import TYPE_CHECKING, Any, Final
 
-from serq.results.statistics import batch_counts
+from serq.results.statistics import Squares, batch_counts, total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,6 +68,14 @@ class StoredValues:
             bounds.append((max(first, first + start - before), min(last, first + stop - before)))
             before += last - first
         return StoredValues(self._read, [(low, max(low, high)) for low, high in bounds])
+
+    def total(self) -> float:
+        """Their sum, as :func:`serq.results.statistics.total` has it."""
+        return total(self)
+
+    def total_of_squares(self, centre: float) -> float:
+        """The sum of their squared deviations from ``centre``, each rounded, likewise."""
+        return total(Squares(self, centre))
 
     def counts_up_to(self, at: float) -> list[int]:
         """How many are at most ``at``, as :func:`batch_counts` counts them."""

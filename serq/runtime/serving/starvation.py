@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from math import ceil, inf, isnan
 from operator import itemgetter
 from typing import Final, NamedTuple, Protocol
@@ -70,16 +70,46 @@ class InMemoryWaits:
         """The wait at ``rank``, from 0, if those of the admitted were sorted."""
         return self._lengths[rank]
 
-    def longest(self, now: float) -> float:
-        """The longest wait of anybody, till ``now`` of those who still wait; 0 if there is none."""
-        others = [Wait(*row).length(now) for row in self._rows if not row[3] >= 0.0]
-        return max([*self._lengths[-1:], *others], default=0.0)
+
+def _p99_rank(count: int) -> int:
+    """The place of the 99 % quantile among ``count`` waits in order."""
+    return ceil(0.99 * count) - 1
 
 
 def quantile_of_waits(waits: Waits) -> float:
     """The 99 % quantile of the waits of the admitted; 0 for fewer than 100 of them, which tell nothing."""
     count = waits.admitted()
-    return waits.admitted_at_rank(ceil(0.99 * count) - 1) if count >= _ENOUGH else 0.0
+    return waits.admitted_at_rank(_p99_rank(count)) if count >= _ENOUGH else 0.0
+
+
+def anybody_waits_long(table: RequestTable, engine: int, now: float) -> bool:
+    """Whether a wait at engine number ``engine`` is over ten times the 99 % quantile of the admitted there.
+
+    Told without sorting: the quantile is a tenth of the longest wait or more where enough waits are. False
+    for fewer than 100 admitted, as nothing is said of them.
+    """
+    times = zip(table.engine, table.queued, table.scheduled, strict=True)
+    waits = [start - queued for at, queued, start in times if at == engine and queued >= 0.0 and start >= 0.0]
+    count = len(waits)
+    if count < _ENOUGH:
+        return False
+    longest = max(waits)
+    longest = max(longest, _longest_unadmitted(table, engine, now))
+    long_waits = (wait for wait in waits if _TIMES_P99 * wait >= longest)
+    return next(islice(long_waits, count - _p99_rank(count) - 1, None), None) is None
+
+
+def _longest_unadmitted(table: RequestTable, engine: int, now: float) -> float:
+    """The longest wait, till ``now``, of those taken in and never admitted; 0 if there is none."""
+    places = [place for place, start in enumerate(table.scheduled) if not start >= 0.0]
+    return max(
+        (
+            Wait(place, 0, table.queued[place], table.scheduled[place], table.finish[place]).length(now)
+            for place in places
+            if table.engine[place] == engine and table.queued[place] >= 0.0
+        ),
+        default=0.0,
+    )
 
 
 def starved_requests(latest_first: Iterable[Wait], p99: float, now: float) -> Iterator[Wait]:
@@ -126,7 +156,6 @@ def starvation_in_memory(
     table: RequestTable, engine: int, name: str, stage: str, now: float
 ) -> list[Diagnostic]:
     """The same of engine number ``engine``, all of whose requests are in ``table``."""
-    waits = InMemoryWaits(table, engine)
-    if waits.longest(now) <= _TIMES_P99 * quantile_of_waits(waits):
+    if not anybody_waits_long(table, engine, now):
         return []
-    return starvation_warning(waits, name, stage, now)
+    return starvation_warning(InMemoryWaits(table, engine), name, stage, now)
