@@ -255,9 +255,9 @@ class Simulation:
     def _run(self, progress: Progress | None, sink: RecordSink | None) -> None:
         world, clock, horizon = self.world, self.clock, self.horizon
         if self._straight is not None:
-            over = None if self._limit is None else self._drained
+            over = None if self._limit is None else self.drained
             self._straight.run(horizon, over, lambda: self._report(progress, sink))
-            self._finish()
+            self.finish()
             return
         if self.warmup > 0.0:
             clock.at(self.warmup, self.end_warmup)
@@ -267,7 +267,7 @@ class Simulation:
         self._sample_gauges()
         advance = world.advance
         countdown = _EVENTS_BETWEEN_PROGRESS
-        while not self._drained():
+        while not self.drained():
             if self._gauges:
                 self._sample_planned(min(clock.next_time(), horizon))
             if not advance(horizon):
@@ -282,7 +282,7 @@ class Simulation:
                 self._report(progress, sink)
         if clock.next_time() == inf:
             self.deployment.serving.check_stalls()
-        self._finish()
+        self.finish()
 
     def _report(self, progress: Progress | None, sink: RecordSink | None) -> None:
         if progress is not None:
@@ -319,10 +319,11 @@ class Simulation:
                 gauge.sample(instant)
         clock.now, clock.phase = now, phase
 
-    def _drained(self) -> bool:
+    def drained(self) -> bool:
+        """Whether the arrivals that were asked for have come and gone; False if none were (R-B-092)."""
         return self._limit is not None and self.workload.complete() and self.world.live == 0
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Set the clock to the end of the run (R-B-092)."""
         clock, limit = self.clock, self._limit
         if limit is None:

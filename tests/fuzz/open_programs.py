@@ -1,4 +1,4 @@
-"""One random program a seed whose sessions send one request each and only note what came of it.
+"""One random program a seed whose sessions send requests, think, and note what came of it.
 
 Like :mod:`tests.fuzz.engine_programs`: small memories, and instants that coincide.
 """
@@ -21,10 +21,13 @@ class OpenProgram(EngineProgram):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.count = self.rng.choice((1, 1, 1, 2, 3))
+        self.talks = self.chance(0.4)
+        """Whether sessions send more than one request."""
 
     def text(self) -> str:
         """The program."""
-        return "\n".join((self.executor(), self.engine(), self.workload(), self.session(), self.run())) + "\n"
+        parts = (self.executor(), self.engine(), "stage think : delay;", self.workload(), self.session())
+        return "\n".join((*parts, self.run())) + "\n"
 
     def executor(self) -> str:
         """An executor, for some programs."""
@@ -70,6 +73,8 @@ class OpenProgram(EngineProgram):
         else:
             pick = f"set j = floor(~uniform(0, {self.count}));"
         notes = self.notes()
+        if self.talks:
+            return f"session {{ set j = 0; {self.conversation(pick, notes)} }}"
         turn = self.pick("turn;", "turn; set turn_no = turn_no * 2;" if self.chance(0.2) else "")
         body = f"set j = 0; {turn} {pick} {self.request()} {notes}"
         if self.chance(0.15):
@@ -78,6 +83,14 @@ class OpenProgram(EngineProgram):
             if self.chance(0.5):
                 body += self.notes()
         return f"session {{ {body} }}"
+
+    def conversation(self, pick: str, notes: str) -> str:
+        """Requests one after the other, and pauses between them."""
+        gap = self.pick("~exp(30)", "~uniform(1, 9)", "~exp(9) + 0.01", "10", "floor(~exp(10)) + 1")
+        turn = f"{self.pick('turn;', '')} {pick} {self.request()} {notes}"
+        if self.chance(0.5):
+            return f"{turn} run think ({gap}); {pick} {self.request()} {self.notes()}"
+        return f"loop {{ {turn} set turns = turns - 1; branch (turns < 1) {{ end; }} run think ({gap}); }}"
 
     def notes(self) -> str:
         """What follows a request: samples, and what they are made of."""
@@ -93,7 +106,9 @@ class OpenProgram(EngineProgram):
 
     def request(self) -> str:
         clauses = []
-        if self.chance(0.35):
+        if self.talks and self.chance(0.6):
+            clauses.append("follows chat")
+        elif self.chance(0.35):
             clauses.append(f"prefix (text, {self.pick(5, 16, 32, 33)})")
         if self.chance(0.1):
             clauses.append("priority (pri)")

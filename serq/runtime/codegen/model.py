@@ -14,7 +14,7 @@ from serq.runtime.codegen.expressions import Expressions, Names, Scope
 from serq.runtime.codegen.open_sessions import OpenSessions
 from serq.runtime.codegen.source import Origin, SourceText, identifier
 from serq.runtime.codegen.statements import Statements
-from serq.runtime.open_run.shape import needs_clock
+from serq.runtime.open_run.shape import needs_clock, sends_one_request
 from serq.runtime.serving.request_reads import READS
 from serq.runtime.straight.shape import straight
 
@@ -128,8 +128,10 @@ class Model:
             statements.straight(self.straight)
         self.series = dict(statements.series)
         self.clock_reason = needs_clock(program)
-        """Why the program cannot run ahead of the clock; None: it can."""
-        if self.clock_reason is None:
+        """Why engines cannot run ahead of the clock; None: they can."""
+        self.sends_one_request = self.clock_reason is None and sends_one_request(program)
+        """Whether sessions need no clock either."""
+        if self.sends_one_request:
             statements.definitions.append(OpenSessions(program, expressions, self.series).text)
         self.session_draws = reading.draws(program.session)
         self.workload_draws = reading.draws((*workload.init, *workload.turn))

@@ -12,6 +12,7 @@ from serq.runtime.codegen import reading
 from serq.runtime.open_run.cached_blocks import CachedBlocks
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.giving_way import OpenParts, StepPrice
+from serq.runtime.open_run.prompts import PromptChains
 from serq.runtime.serving.engine import VllmEngine
 from serq.runtime.serving.planned_engine import ExpressionPrice
 from serq.runtime.vllm.extents.manager import ExtentKVCacheManager
@@ -27,13 +28,14 @@ def open_engines(
 ) -> list[OpenEngine] | None:
     """An engine for each of ``engines``; None if one of them does what an open run does not know."""
     declared = {stage.name: stage.kind for stage in program.stages}
+    prompts: dict[int, PromptChains] = {}
     made = []
     for number, engine in enumerate(engines):
         kind = declared[engine.name]
         assert isinstance(kind, nodes.Vllm)
         if not _keeps_order(kind.waiting):
             return None
-        made.append(_open_engine(engine, number, clock))
+        made.append(_open_engine(engine, number, clock, prompts))
     found = [engine for engine in made if engine is not None]
     return found if len(found) == len(made) else None
 
@@ -44,7 +46,10 @@ def _keeps_order(waiting: Waiting) -> bool:
     return known and all(map(reading.stands_alone, waiting.keys))
 
 
-def _open_engine(engine: VllmEngine, number: int, clock: Clock) -> OpenEngine | None:
+def _open_engine(
+    engine: VllmEngine, number: int, clock: Clock, prompts: dict[int, PromptChains]
+) -> OpenEngine | None:
+    """``prompts`` are those of engines with blocks of a size."""
     parts, config = engine.parts, engine.resolved.config
     manager = parts.scheduler.kv_cache_manager
     if (
@@ -56,7 +61,8 @@ def _open_engine(engine: VllmEngine, number: int, clock: Clock) -> OpenEngine | 
         return None
     cached = None
     if config.enable_prefix_caching:
-        cached = CachedBlocks(manager.block_pool, manager.block_size)
+        size = manager.block_size
+        cached = CachedBlocks(manager.block_pool, size, prompts.setdefault(size, PromptChains(size)))
     price = parts.price
     if isinstance(price, ExpressionPrice):
         step_price = StepPrice(

@@ -13,6 +13,7 @@ from serq.runtime.open_run.driver import OpenRun
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.gateway import OpenGateway
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
+from serq.runtime.open_run.sessions import SessionRun
 from serq.runtime.open_run.stage import OpenStage
 from serq.runtime.recorder import turn_number
 from serq.runtime.serving.gateway import hash_ids_of
@@ -24,94 +25,139 @@ if TYPE_CHECKING:
 class Attempt:
     """One try of ``simulation``, which was built and has not begun, and whose program has the shape."""
 
-    def __init__(self, simulation: Simulation, engines: list[OpenEngine], limit: int | None) -> None:
-        self._simulation = simulation
-        self._engines = engines
-        self._limit = limit
-        self._gateway = OpenGateway(simulation.deployment.serving.requests, limit is not None)
-        functions = simulation.functions
-        functions.update(self._supplied(engines))
-        self._run = OpenRun(
-            simulation.clock,
-            simulation.workload,
-            functions["open_arrive"],
-            self._gateway,
-            engines,
-            simulation.warmup,
-            closed=isinstance(simulation.model.program.workload.arrive, nodes.Closed),
-        )
-
-    def _supplied(self, engines: list[OpenEngine]) -> dict[str, object]:
-        """What the generated code of sessions calls and reads."""
-        simulation = self._simulation
-        model, random = simulation.model, simulation.random
+    def __init__(self, simulation: Simulation, engines: list[OpenEngine], drains: bool) -> None:
+        """``drains``: the run ends with the last of the arrivals that were asked for."""
+        self.simulation = simulation
+        self.engines = engines
+        self.drains = drains
+        self.gateway = OpenGateway(simulation.clock, simulation.deployment.serving.requests, drains)
         stages: dict[str, list[OpenStage]] = {}
         for engine in engines:
             stages.setdefault(engine.stage.name, []).append(OpenStage(engine, simulation.clock))
-        supplied: dict[str, object] = {
-            **{model.stages[name]: tuple(members) for name, members in stages.items()},
-            "send": self._gateway.send,
-            "never_sent": _never_sent,
-            "hash_ids_of": hash_ids_of,
-            "turn_number": turn_number,
-            "workload": simulation.workload,
-            "stream_of_draws": random.session,
-            "stream_of_workload_draws": random.workload,
-            "warmup": simulation.warmup,
-        }
-        for name, python in model.series.items():
-            series = simulation.series[name]
-            for column in SAMPLE_COLUMNS:
-                supplied[f"{python}_{column}"] = getattr(series, column).append
-        return supplied
+        names = simulation.model.stages
+        simulation.functions.update({names[name]: tuple(members) for name, members in stages.items()})
 
     def run(self, horizon: float, report: Callable[[], None]) -> None:
         """Run to the end, and ``report`` now and then.
 
         Raises LeaveOpenRun if that is not possible; KeyboardInterrupt at Ctrl-C.
         """
-        simulation, run = self._simulation, self._run
-        clock = simulation.clock
+        try:
+            last = self._run(horizon, report)
+        except SerqError as error:
+            raise LeaveOpenRun(ClockReason.ERROR) from error
+        except KeyboardInterrupt:
+            self._close(max([self.simulation.clock.now, *(engine.last_end for engine in self.engines)]))
+            raise
+        self._close(last)
+
+    def _run(self, horizon: float, report: Callable[[], None]) -> float:
+        """Run; the instant of the end."""
+        raise NotImplementedError
+
+    def _close(self, now: float) -> None:
+        """Hand over what was counted, up to ``now``."""
+        self.simulation.clock.now = now
+        for engine in self.engines:
+            engine.close(now)
+        self.gateway.write_all()
+
+    def steps(self) -> int:
+        """Step ends so far, each of which is an event."""
+        return sum(engine.processed for engine in self.engines)
+
+
+class AttemptOfRequests(Attempt):
+    """Every session sends one request: nothing at all is on the clock."""
+
+    def __init__(self, simulation: Simulation, engines: list[OpenEngine], drains: bool) -> None:
+        super().__init__(simulation, engines, drains)
+        simulation.functions.update(self._supplied())
+        self._loop = OpenRun(
+            simulation.clock,
+            simulation.workload,
+            simulation.functions["open_arrive"],
+            self.gateway,
+            engines,
+            simulation.warmup,
+            closed=isinstance(simulation.model.program.workload.arrive, nodes.Closed),
+        )
+
+    def _supplied(self) -> dict[str, object]:
+        """What the generated code of sessions calls and reads."""
+        simulation = self.simulation
+        supplied: dict[str, object] = {
+            "send": self.gateway.send,
+            "never_sent": _never_sent,
+            "hash_ids_of": hash_ids_of,
+            "turn_number": turn_number,
+            "workload": simulation.workload,
+            "stream_of_draws": simulation.random.session,
+            "stream_of_workload_draws": simulation.random.workload,
+            "warmup": simulation.warmup,
+        }
+        for name, python in simulation.model.series.items():
+            series = simulation.series[name]
+            for column in SAMPLE_COLUMNS:
+                supplied[f"{python}_{column}"] = getattr(series, column).append
+        return supplied
+
+    def _run(self, horizon: float, report: Callable[[], None]) -> float:
+        simulation, loop = self.simulation, self._loop
 
         def pause() -> None:
             simulation.world.events = self._events()
             report()
 
-        try:
-            last = run.run(horizon, simulation.end_warmup, pause)
-        except SerqError as error:
-            raise LeaveOpenRun(ClockReason.ERROR) from error
-        except KeyboardInterrupt:
-            self._close(max([clock.now, *(engine.last_end for engine in self._engines)]))
-            raise
-        if self._limit is None:
-            last = horizon
-        elif not simulation.workload.complete() or run.live or last <= simulation.warmup:
+        last = loop.run(horizon, simulation.end_warmup, pause)
+        if not self.drains:
+            return horizon
+        if not simulation.workload.complete() or loop.live or last <= simulation.warmup:
             raise LeaveOpenRun(ClockReason.NOT_DRAINED)
-        self._close(last)
+        return last
 
     def _close(self, now: float) -> None:
-        """Hand over what was counted, up to ``now``."""
-        simulation, run = self._simulation, self._run
-        simulation.clock.now = now
-        for engine in self._engines:
-            engine.close(now)
-        self._gateway.write_all()
-        simulation.world.stand(
-            live=run.live,
-            ended=run.ended,
-            live_time=run.live_time,
-            since=run.live_since,
+        super()._close(now)
+        loop = self._loop
+        self.simulation.world.stand(
+            live=loop.live,
+            ended=loop.ended,
+            live_time=loop.live_time,
+            since=loop.live_since,
             events=self._events(),
         )
 
     def _events(self) -> int:
         """Arrivals, step ends, and the end of warm-up."""
-        simulation = self._simulation
+        simulation = self.simulation
         at_once = isinstance(simulation.model.program.workload.arrive, nodes.Batch | nodes.Closed)
         arrivals = 0 if at_once else simulation.workload.arrivals
         warmed = 0.0 < simulation.warmup <= simulation.clock.now
-        return arrivals + sum(engine.processed for engine in self._engines) + warmed
+        return arrivals + self.steps() + warmed
+
+
+class AttemptOfSessions(Attempt):
+    """Sessions send requests, and let time pass in between: what they do is on the clock."""
+
+    def __init__(self, simulation: Simulation, engines: list[OpenEngine], drains: bool) -> None:
+        super().__init__(simulation, engines, drains)
+        self._loop = SessionRun(
+            simulation.clock, simulation.world, simulation.workload, self.gateway, engines
+        )
+        simulation.functions.update(send_request=self._loop.send, sent_request=self._loop.read)
+        warmup = simulation.warmup
+        if warmup > 0.0:
+            simulation.clock.at(warmup, lambda: self._loop.end_warmup(warmup, simulation.end_warmup))
+
+    def _run(self, horizon: float, report: Callable[[], None]) -> float:
+        simulation = self.simulation
+        self._loop.run(horizon, simulation.drained, report)
+        simulation.finish()
+        return simulation.clock.now
+
+    def _close(self, now: float) -> None:
+        super()._close(now)
+        self.simulation.world.events += self.steps()
 
 
 def attempt(simulation: Simulation, limit: int | None) -> Attempt | ClockReason:
@@ -119,11 +165,17 @@ def attempt(simulation: Simulation, limit: int | None) -> Attempt | ClockReason:
 
     It has `vllm` stages.
     """
-    reason = simulation.model.clock_reason
-    if reason is not None:
-        return reason
-    engines = open_engines(simulation.deployment.serving.engines, simulation.clock, simulation.model.program)
-    return ClockReason.ENGINE if engines is None else Attempt(simulation, engines, limit)
+    model = simulation.model
+    if model.clock_reason is not None:
+        return model.clock_reason
+    engines = open_engines(simulation.deployment.serving.engines, simulation.clock, model.program)
+    if engines is None:
+        return ClockReason.ENGINE
+    if model.sends_one_request:
+        return AttemptOfRequests(simulation, engines, limit is not None)
+    if len({(engine.size, engine.cached is None) for engine in engines}) > 1:
+        return ClockReason.ENGINE  # a conversation may go from one to the other
+    return AttemptOfSessions(simulation, engines, limit is not None)
 
 
 def _never_sent() -> NoReturn:

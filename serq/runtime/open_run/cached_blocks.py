@@ -14,9 +14,9 @@ class CachedBlocks:
     reuses the first that are free, publishing concerns those that are held, so that neither moves the other.
     """
 
-    def __init__(self, pool: ExtentPool, block_size: int) -> None:
+    def __init__(self, pool: ExtentPool, block_size: int, prompts: PromptChains) -> None:
         self.pool = pool
-        self.chain = PromptChains(block_size).chain
+        self.prompts = prompts
         self._size = block_size
         self._taken = 0
         """Blocks that the pool does not know to be taken."""
@@ -53,8 +53,8 @@ class CachedBlocks:
     def release(self, request: OpenRequest, held: int, known: int) -> None:
         """Let go of the ``held`` blocks of ``request``, the last first; ``known`` tokens stay findable.
 
-        They were taken from the pool step by step. Nobody can have looked for those with outputs before: no
-        prompt quotes an output.
+        They were taken from the pool step by step. Nobody can have looked for those with outputs before: a
+        prompt quotes the outputs of a request that has ended.
         """
         self._settle()
         table = request.table

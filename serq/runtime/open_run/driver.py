@@ -14,10 +14,10 @@ from operator import itemgetter
 from serq.runtime.clock import Clock
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.gateway import OpenGateway
-from serq.runtime.open_run.giving_way import GivingWay
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.notes import Done
 from serq.runtime.open_run.request import OpenRequest
+from serq.runtime.open_run.together import Together
 from serq.runtime.trace import Trace
 from serq.runtime.trace.replay import TracedSession
 from serq.runtime.workload import Workload
@@ -60,8 +60,7 @@ class OpenRun:
         self._countdown = _ARRIVALS_BETWEEN
         self._on_pause: Callable[[], None] = _nothing
         if closed:
-            for engine in engines:
-                engine.go_on = self._replace
+            self._together = Together(engines, self._replace)
         self._arrived: deque[tuple[float, bool]] = deque()
         """When sessions arrived that are not counted yet, and whether they did not end at once."""
 
@@ -145,7 +144,7 @@ class OpenRun:
         """Let all happen that comes before ``time``; then who has ended goes on, in that order (R-B-002)."""
         engines = self._engines
         if self._closed:
-            self._run_together(time)
+            self._together.run(time)
             return
         for engine in engines:
             engine.run(time)
@@ -195,43 +194,13 @@ class OpenRun:
 
     # --- others take the place of those that end ----------------------------------------------------------
 
-    def _run_together(self, until: float) -> None:
-        """Let everything happen that comes before ``until``, one engine after the other at every instant."""
-        engines = self._engines
-        if len(engines) == 1:
-            engines[0].run(until)
-            return
-        while True:
-            times = sorted((engine.next_time(), engine.number) for engine in engines)
-            time, after = times[0][0], times[1][0]
-            if time >= until:
-                break
-            if after > time:
-                engines[times[0][1]].run(min(until, after))
-            else:
-                self._run_instant(time)
-        for engine in engines:
-            engine.run(until)  # they count who has come while a step is under way
-
-    def _run_instant(self, now: float) -> None:
-        """Something happens ``now`` in several engines: none forms a step before all of it has (R-B-005)."""
-        there = [engine for engine in self._engines if engine.next_time() == now]
-        there.sort(key=_event_order)
-        for engine in there:
-            engine.until = nextafter(now, inf)
-            engine.reach(now)
-        for engine in there:
-            engine.react(now)
-
-    def _replace(self, engine: GivingWay, now: float) -> None:
-        """Requests have ended with a step of ``engine``: their sessions do, and others arrive (R-B-070)."""
-        done, engine.done = engine.done, []
+    def _replace(self, now: float, done: list[Done]) -> None:
+        """Requests have ended: their sessions do, and others arrive (R-B-070)."""
         self._go_on(done)
         for _ in done:
             request = self._check_stays(self._newcomer(now, None))
             self._arrived.append((now, True))
-            if request.engine != engine.number:
-                engine.until = now  # what the other does with it may come before what is next here
+            self._together.sent_to(request.engine, now)
         self._countdown -= len(done)
         if self._countdown <= 0:
             self._pause()
@@ -242,11 +211,6 @@ class OpenRun:
         if request is None or request.reason:
             raise LeaveOpenRun(ClockReason.CLOSED)
         return request
-
-
-def _event_order(engine: OpenEngine) -> tuple[float, int]:
-    """The order of what happens in engines at one instant: since when it was awaited, then their own."""
-    return engine.flight[0][2] if engine.flight else -inf, engine.stage.rank
 
 
 def _nothing() -> None:

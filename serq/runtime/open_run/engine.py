@@ -32,7 +32,7 @@ class OpenEngine(PromptAhead):
         if self.ordered:
             before = self.clock.now
             self._run()
-            self.clock.now = before
+            self.clock.now = max(before, self.clock.now)
         else:
             self._run()
         if self.coming:

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from math import inf, nan
 from typing import Final
 
+from serq.runtime.clock import Clock
 from serq.runtime.open_run.engine import OpenEngine
 from serq.runtime.open_run.leaving import ClockReason, LeaveOpenRun
 from serq.runtime.open_run.request import OpenRequest
 from serq.runtime.request_records import FINISH_REASONS, RequestTable, add_all
+from serq.runtime.serving.gateway import RequestTerms, hash_ids_of
 from serq.runtime.serving.numbers import asked_lengths, prefix_of, whole
+from serq.runtime.session import Session
 
 _REASONS: Final = {name: number for number, name in enumerate(FINISH_REASONS)}
 _ROWS_AT_ONCE: Final = 1024
@@ -20,8 +23,9 @@ _ROWS_AT_ONCE: Final = 1024
 class OpenGateway:
     """Sends requests, numbered in the order of sending, and writes them down when they have ended."""
 
-    def __init__(self, table: RequestTable, drains: bool) -> None:
+    def __init__(self, clock: Clock, table: RequestTable, drains: bool) -> None:
         """``drains``: the run ends with the last of the arrivals that were asked for."""
+        self._clock = clock
         self._drains = drains
         self._table = table
         self._sent: list[OpenRequest] = []
@@ -49,12 +53,16 @@ class OpenGateway:
         job: float = nan,
         prefix: tuple[float, float] | None = None,
         hash_ids: array[int] | None = None,
+        follows: OpenRequest | None = None,
     ) -> OpenRequest:
         """Send a request, which waits now, or is rejected. When it has ended, its session calls ``over``.
 
-        ``kept`` are the attributes of the session that somebody reads later.
+        ``kept`` are the attributes of the session that somebody reads later. The prompt continues that of
+        ``follows``, and its outputs.
         """
         prompt = whole(new_tokens, "prompt tokens", lowest=1)
+        if follows is not None:
+            prompt += follows.num_prompt_tokens + follows.num_output_tokens
         room = engine.max_model_len - prompt
         if max_tokens is None and not min_tokens:
             outputs, stops, overruns = min(whole(output_tokens, "output tokens", lowest=1), room), False, 0
@@ -76,11 +84,39 @@ class OpenGateway:
             return request
         text = None if prefix is None else prefix_of(prefix)
         if engine.cached is not None:
-            request.chain = engine.cached.chain(prompt, text, hash_ids)
+            if follows is None:
+                request.chain = engine.cached.prompts.chain(prompt, text, hash_ids)
+            else:
+                known = follows.num_prompt_tokens + follows.num_output_tokens
+                request.chain = engine.cached.prompts.continued(follows.chain, known)
         if prompt > engine.usable * engine.size:
             raise LeaveOpenRun(ClockReason.ERROR)
         engine.coming.append(request)
         return request
+
+    def send_of(
+        self, session: Session, engine: OpenEngine, terms: RequestTerms, follows: OpenRequest | None
+    ) -> OpenRequest:
+        """Send a request that ``session`` waits for; its prompt continues ``follows``, which has ended."""
+        return self.send(
+            session.number,
+            session.turn,
+            self._clock.now,
+            engine,
+            _is_awaited,
+            terms.handle,
+            session,
+            terms.new_tokens,
+            terms.output_tokens,
+            label=terms.label,
+            priority=terms.priority,
+            max_tokens=terms.max_tokens,
+            min_tokens=terms.min_tokens,
+            job=terms.job,
+            prefix=terms.prefix,
+            hash_ids=hash_ids_of(session.trace, session.row, session.turn) if terms.traced else None,
+            follows=follows,
+        )
 
     def _end(
         self, engine: OpenEngine, room: int, lengths: tuple[int, int, int | None]
@@ -138,3 +174,8 @@ class OpenGateway:
         add_all(table.preemptions, [r.num_preemptions for r in requests])
         add_all(table.first_step, [r.first_step for r in requests])
         add_all(table.last_step, [r.last_step for r in requests])
+
+
+def _is_awaited(now: float, request: OpenRequest) -> None:
+    """A session on the clock waits for ``request``: it is woken, not called."""
+    raise AssertionError(f"request {request.row} was to be awaited")

@@ -18,7 +18,7 @@ class ClockReason(Enum):
     CLOSED = "a session whose place another takes was sent away, or sent no request"
     GAUGES = "a gauge looks at every instant"
     LOOKS = "somebody looks at the state of pools or stages"
-    STATEMENTS = "a session does more than send a request and note what came of it"
+    STATEMENTS = "sessions hold something, or work elsewhere than at engines and delays"
     CLAUSES = "a request may begin, end or go on in other ways"
     ENGINE = "an engine has a scheduler, an order of waiting, a cost or a cache of its own kind"
     STOP = "an end that lengths do not tell"
@@ -26,7 +26,7 @@ class ClockReason(Enum):
     AGAIN = "a request gives way again and again"
     NO_TOKENS = "a step without tokens"
     NO_TIME = "a step takes no time"
-    TIE = "somebody takes note at the instant at which a step ends"
+    TIE = "something else happens at the instant at which a step ends"
     ERROR = "something is wrong, or never fits"
     NOT_DRAINED = "the arrivals asked for have not all ended"
 

@@ -1,8 +1,8 @@
-"""Prefixes of prompts that no later prompt quotes: what two of them share stands at their beginning (S-072).
+"""Prefixes of prompts: what two of them share stands at their beginning (S-072).
 
-A prompt is hash ids, or a named text, and then what is its own, to which its outputs are added. Nobody else
-ever has a block with a token of its own, so that all these are one run without end, and nothing has to be
-noted while the request decodes.
+A prompt is hash ids, or a named text, or a conversation so far, and then what is its own, to which its
+outputs are added. Nobody else has a block with a token of its own before it has ended, so that all these are
+one run without end, and nothing has to be noted while the request decodes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class HashRun(Run):
 
 
 class PromptChains:
-    """Chains of prompts: two share a run exactly where they are equal up to its first block."""
+    """Chains of prompts: two share a run exactly where they are equal up to its first block.
+
+    Engines with blocks of one size have them in common: a prompt may continue one that another computed.
+    """
 
     def __init__(self, block_size: int) -> None:
         self._size = block_size
@@ -62,6 +65,19 @@ class PromptChains:
         elif prefix is not None or hash_ids is not None:
             shared = PrefixChain(self._hasher, shared_tokens(num_tokens, prefix=prefix, hash_ids=hash_ids))
             chain.runs, chain.ends = shared.runs, shared.ends
+        chain.runs.append(Run())
+        chain.ends.append(_WITHOUT_END)
+        return chain
+
+    def continued(self, earlier: Chain, num_tokens: int) -> Chain:
+        """The prefixes of a prompt that begins with the first ``num_tokens`` tokens of ``earlier``."""
+        chain, blocks, begin = Chain(), num_tokens // self._size, 0
+        for run, end in zip(earlier.runs, earlier.ends, strict=True):
+            if begin >= blocks:
+                break
+            chain.runs.append(run)
+            chain.ends.append(min(end, blocks))
+            begin = end
         chain.runs.append(Run())
         chain.ends.append(_WITHOUT_END)
         return chain

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from serq.ir import nodes
 from serq.ir.walk import descendants
 from serq.runtime.open_run.leaving import ClockReason
 
-_CLAUSES_ON_THE_CLOCK: Final = ("follows", "fetched", "abort_after", "immediate", "skip_reading_prefix_cache")
+_CLAUSES_ON_THE_CLOCK: Final = ("fetched", "abort_after", "immediate", "skip_reading_prefix_cache")
 """Clauses of a request that an open run does not know."""
 
 _COUNTS: Final = ("queue", "busy", "running", "waiting", "kv_usage")
@@ -20,18 +20,72 @@ _DEEPEST: Final = 80
 
 
 def needs_clock(program: nodes.Program) -> ClockReason | None:
-    """Why ``program`` must run on the clock; None: it can run ahead of it."""
-    arrive, workload = program.workload.arrive, program.workload
+    """Why ``program`` must run on the clock; None: engines can run ahead of it."""
     if program.gauges:
         return ClockReason.GAUGES
+    arrive, workload = program.workload.arrive, program.workload
     gap = (arrive.gap,) if isinstance(arrive, nodes.Renewal) else ()
     if _looks_around((*gap, *workload.init, *workload.turn)):
         return ClockReason.LOOKS
-    if not all(isinstance(statement, nodes.Set) for statement in (*workload.init, *workload.turn)):
+    if sends_one_request(program):
+        return None
+    others = [stage for stage in program.stages if not isinstance(stage.kind, nodes.Vllm)]
+    if program.connectors or not all(isinstance(stage.kind, nodes.Delay) for stage in others):
         return ClockReason.STATEMENTS
-    walk = _Walk(frozenset(stage.name for stage in program.stages if isinstance(stage.kind, nodes.Vllm)))
+    engines = _engines(program)
+    for statement in _statements(program.session):
+        reason = _needs_clock(statement, engines)
+        if reason is not None:
+            return reason
+    return None
+
+
+def sends_one_request(program: nodes.Program) -> bool:
+    """Whether every session only chooses where to send its one request, and notes what came of it."""
+    workload = program.workload
+    if not all(isinstance(statement, nodes.Set) for statement in (*workload.init, *workload.turn)):
+        return False
+    walk = _Walk(_engines(program))
     walk.block(program.session, _NOT_SENT, 0)
-    return walk.reason
+    return walk.fits
+
+
+def _engines(program: nodes.Program) -> frozenset[str]:
+    return frozenset(stage.name for stage in program.stages if isinstance(stage.kind, nodes.Vllm))
+
+
+def _statements(block: nodes.Block) -> Iterator[nodes.AnyStatement]:
+    """The statements of ``block``, at any depth."""
+    for statement in block:
+        yield statement
+        match statement:
+            case nodes.Branch(then=then, otherwise=otherwise):
+                yield from _statements((*then, *otherwise))
+            case nodes.Loop(body=body):
+                yield from _statements(body)
+
+
+def _needs_clock(statement: nodes.AnyStatement, engines: Collection[str]) -> ClockReason | None:
+    """Why sessions with ``statement`` must run on the clock, with the ``engines`` that serve them."""
+    match statement:
+        case nodes.Branch(condition=condition):
+            return ClockReason.LOOKS if _looks_around((condition,), engines) else None
+        case nodes.Loop():
+            return None
+        case nodes.Request(follows=follows, prefix=prefix, traced=traced):
+            if _has_other_clauses(statement) or (follows and (prefix or traced)):
+                return ClockReason.CLAUSES
+        case nodes.Run(mode=None) | nodes.Set() | nodes.Observe() | nodes.Choose():
+            pass
+        case nodes.Turn() | nodes.End():
+            pass
+        case _:
+            return ClockReason.STATEMENTS
+    return ClockReason.LOOKS if _looks_around((statement,), engines) else None
+
+
+def _has_other_clauses(request: nodes.Request) -> bool:
+    return bool(request.accept) or any(getattr(request, clause) for clause in _CLAUSES_ON_THE_CLOCK)
 
 
 def _looks_around(parts: Iterable[nodes.Node], at: Collection[str] = ()) -> bool:
@@ -58,21 +112,23 @@ class _Walk:
     """
 
     def __init__(self, engines: frozenset[str]) -> None:
-        self.reason: ClockReason | None = None
+        self.fits = True
         self._engines = engines
 
     def block(self, block: nodes.Block, ways: _Ways, depth: int) -> _Ways:
         """The ways out of ``block``, into which lead ``ways``."""
         for statement in block:
-            if not ways:  # nobody comes here
-                self.reason = self.reason or ClockReason.STATEMENTS
             ways = self._statement(statement, ways, depth)
         return ways
 
     def _statement(self, statement: nodes.AnyStatement, ways: _Ways, depth: int) -> _Ways:
+        if not ways:  # nobody comes here
+            self.fits = False
         match statement:
-            case nodes.Request():
-                self._request(statement, ways)
+            case nodes.Request(follows=follows):
+                if True in ways or follows or _has_other_clauses(statement):
+                    self.fits = False
+                self._check_looks(statement, ways)
                 return _SENT
             case nodes.End():
                 return _NO_WAY
@@ -86,17 +142,10 @@ class _Walk:
             case nodes.Observe() if False not in ways:
                 pass
             case _:
-                self.reason = self.reason or ClockReason.STATEMENTS
+                self.fits = False
         self._check_looks(statement, ways)
         return ways
 
-    def _request(self, request: nodes.Request, ways: _Ways) -> None:
-        if True in ways:
-            self.reason = self.reason or ClockReason.STATEMENTS
-        self._check_looks(request, ways)
-        if any(getattr(request, clause) for clause in _CLAUSES_ON_THE_CLOCK) or request.accept:
-            self.reason = self.reason or ClockReason.CLAUSES
-
     def _check_looks(self, node: nodes.Node, ways: _Ways) -> None:
         if _looks_around((node,), () if True in ways else self._engines):
-            self.reason = self.reason or ClockReason.LOOKS
+            self.fits = False
