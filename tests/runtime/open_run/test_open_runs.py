@@ -175,14 +175,16 @@ def test_a_long_request_that_has_aged_is_admitted_before_short_ones() -> None:
 
 
 def test_who_sends_nothing_takes_no_sample_before_those_that_ended_earlier() -> None:
-    """Arrivals at 5, 10, 15, …; only session 0 sends, and ends at 15; the others note when they came."""
+    """Arrivals at 5, 10, 15, …; only session 0 sends, and ends at 14.5; the others note when they came."""
     records = run(
         "branch (serial == 0) { request r on npu (32, 1); } observe over = now;",
         arrive="renewal(5)",
+        cost="9.5",
         settings="horizon 22;",
     )
+    assert records.clock_reason is None
     assert list(records.series["over"].sessions) == [1, 0, 2, 3]
-    assert list(records.series["over"].times) == [10.0, 15.0, 15.0, 20.0]
+    assert list(records.series["over"].times) == [10.0, 14.5, 15.0, 20.0]
 
 
 def test_attributes_choices_and_draws_are_read_after_the_request_as_before_it() -> None:
@@ -249,6 +251,51 @@ def test_engines_whose_clients_change_places_run_together(options: str) -> None:
     assert columns(found[0]) == columns(found[1]) == columns(found[2])
 
 
+def test_a_conversation_goes_on_after_a_pause() -> None:
+    """Steps of 10. The first request ends at 20, the second is sent at 27 with 32 + 2 + 8 tokens.
+
+    Of these two whole blocks are cached: the 32 first tokens; 10 are computed. It ends with its third token.
+    """
+    records = run(
+        "request r on npu (32, 2); run think (7); request r on npu (8, 3) follows r; observe e2e = e2e(r);"
+        "observe there = queue(npu);",
+        arrive="batch(1)",
+        options="async_scheduling false;",
+        before="stage think : delay;",
+        settings="horizon 100;",
+    )
+    assert records.clock_reason is None
+    assert list(records.requests.sent) == [0, 27]
+    assert list(records.requests.finish) == [20, 57]
+    assert list(records.requests.prompt_tokens) == [32, 42]
+    assert list(records.requests.cached_tokens) == [0, 32]
+    assert list(records.engines[0].table.tokens) == [32, 1, 10, 1, 1]
+    assert list(records.series["e2e"].values) == [30]
+    assert list(records.series["there"].values) == [0]
+    assert records.events == 6  # five steps, and the end of the pause
+    assert records.mean_live == 0.57
+    assert [row.mean_number for row in records.stages] == [0.07, 0.5]
+
+
+def test_a_conversation_is_known_to_the_engine_that_computed_it() -> None:
+    """Turns 0 and 2 go to engine 0, turn 1 to engine 1, which knows nothing of the conversation.
+
+    Engine 0 then finds the 48 whole tokens of the 33 + 1 + 15 + 1 that it has of turns 0 and 1: only the 32
+    of turn 0 were computed there.
+    """
+    records = run(
+        "request r on npu[0] (33, 1); run think (1); request r on npu[1] (15, 1) follows r; run think (1);"
+        "request r on npu[0] (20, 1) follows r;",
+        arrive="batch(1)",
+        options="async_scheduling false;",
+        members="[2]",
+        before="stage think : delay;",
+    )
+    assert records.clock_reason is None
+    assert list(records.requests.prompt_tokens) == [33, 49, 70]
+    assert list(records.requests.cached_tokens) == [0, 0, 32]
+
+
 def test_requests_in_both_ways_of_a_branch_each_go_on_with_what_follows() -> None:
     records = run(
         "branch (serial < 2) { request a on npu (32, 2); observe way = 1; } else "
@@ -279,14 +326,12 @@ PLAIN = "request r on npu (40, 30);"
         ("CLOSED", {"session": f"branch (serial > 3) {{ end; }} {PLAIN}", "arrive": "closed(2)"}),
         ("CLOSED", {"session": "request r on npu (serial == 1 ? 200 : 9, 3);", "arrive": "closed(2)"}),
         ("GAUGES", {"session": PLAIN, "before": "gauge busy = running(npu);"}),
-        ("LOOKS", {"session": f"{PLAIN} observe left = queue(npu);"}),
+        ("LOOKS", {"session": f"{PLAIN} observe left = free(room);", "before": "pool room { cap 9; }"}),
         ("LOOKS", {"session": f"branch (free(room) > 3) {{ end; }} {PLAIN}",
                    "before": "pool room { cap 9; }"}),
-        ("STATEMENTS", {"session": PLAIN + PLAIN}),
-        ("STATEMENTS", {"session": f"observe came = now; {PLAIN}"}),
-        ("STATEMENTS", {"session": f"branch (serial == 1) {{ {PLAIN} }} observe over = now;"}),
-        ("STATEMENTS", {"session": f"{PLAIN} turn;"}),
-        ("STATEMENTS", {"session": f"run think (3); {PLAIN}", "before": "stage think : delay;"}),
+        ("STATEMENTS", {"session": f"hold room (1) {{ {PLAIN} }}", "before": "pool room { cap 9; }"}),
+        ("STATEMENTS", {"session": f"run wire (3); {PLAIN}", "before": "stage wire : ps(1);"}),
+        ("CLAUSES", {"session": f"{PLAIN} request r on npu (40, 30) follows r prefix (1, 16);"}),
         ("CLAUSES", {"session": "request r on npu (40, 30) abort after (55);"}),
         ("ENGINE", {"session": PLAIN, "options": "waiting priority;"}),
         ("ENGINE", {"session": PLAIN, "options": "waiting by (kv_usage(npu));"}),
@@ -302,6 +347,8 @@ PLAIN = "request r on npu (40, 30);"
                  "arrive": "renewal(50)"}),
         ("NO_TIME", {"session": PLAIN, "cost": "0.00000000000001", "arrive": "renewal(4000)"}),
         ("NOT_DRAINED", {"session": PLAIN, "arrive": "poisson(1)", "settings": "horizon 50; arrivals 2;"}),
+        ("TIE", {"session": f"{PLAIN} run think (50);", "before": "stage think : delay;",
+                 "arrive": "renewal(31)", "settings": "horizon 700; warmup 331;"}),
         ("ERROR", {"session": "request r on npu (190, 3);", "blocks": 6}),
     ],
 )  # fmt: skip
