@@ -114,7 +114,7 @@ def test_scheduling_an_unchanged_state_decides_the_same(seed: int, monkeypatch: 
     world.settle()
     world.react()
     compared = 0
-    while not simulation._drained() and world.advance(1e6):
+    while not simulation.drained() and world.advance(1e6):
         if random.random() < 0.05:
             for engine in simulation.deployment.serving.engines:
                 one, two = (deep_copy(engine.scheduler).schedule(world.clock.now) for _ in range(2))
