@@ -1,4 +1,4 @@
-"""The interrupt key stops an open run whose sessions have all arrived: nothing but one loop goes on."""
+"""The interrupt key stops a run ahead of the clock: nothing but one loop of an engine goes on."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from serq.runtime.open_run.attempt import Attempt
 from serq.runtime.simulation import simulate
 
 REQUESTS, CHUNKS = 400, 6_250
-PROGRAM = f"""
-stage npu : vllm {{
+PROGRAM = """
+stage think : delay;
+stage npu : vllm {
   num_gpu_blocks 7000; max_model_len 100010; max_num_batched_tokens 16; max_num_seqs 1;
   enable_prefix_caching false; async_scheduling false; cost 1;
-}}
-workload {{ arrive batch({REQUESTS}); }}
-session {{ request r on npu ({CHUNKS * 16}, 1); observe t = ttft(r); }}
-run {{ horizon 1e9; }}
+}
+workload { arrive batch(REQUESTS); }
+session { request r on npu (TOKENS, 1); PAUSE observe t = ttft(r); }
+run { horizon 1e9; }
 """
 """Two and a half million steps, all after the only arrivals: seconds also where the loop is compiled."""
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers here")
-def test_a_signal_comes_through_between_two_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pause", ["", "run think (0.37);"])
+def test_a_signal_comes_through_between_two_steps(monkeypatch: pytest.MonkeyPatch, pause: str) -> None:
     """It comes 0.3 s of CPU time after the loop has begun."""
-    program = api.compile(source=PROGRAM).ir
+    text = PROGRAM.replace("REQUESTS", str(REQUESTS)).replace("TOKENS", str(CHUNKS * 16))
+    program = api.compile(source=text.replace("PAUSE", pause)).ir
     run = Attempt.run
 
     def armed(attempt: Attempt, horizon: float, report: Callable[[], None]) -> None:

@@ -18,9 +18,14 @@ workload {{ arrive poisson(0.2); }}
 session {{
   request r on npu (20 + 3 * floor(~exp(5)), 9) max_tokens (30) min_tokens ({lowest});
   observe ttft = ttft(r);
+  {more}
 }}
+stage think : delay;
 run {{ horizon 6000; warmup 500; }}
 """
+
+
+CONVERSATION = "run think (~exp(3)); request r on npu (9, 7) follows r; observe ttft = ttft(r);"
 
 
 def stored(text: str, folder: Path, mode: EngineMode) -> tuple[str | None, int, dict[str, str]]:
@@ -36,10 +41,13 @@ def stored(text: str, folder: Path, mode: EngineMode) -> tuple[str | None, int, 
     return records.clock_reason, taken, frames
 
 
+@pytest.mark.parametrize("more", ["", CONVERSATION])
 @pytest.mark.parametrize(("lowest", "reason"), [("0", None), ("serial == 700 ? 60 : 0", ClockReason.STOP)])
-def test_what_is_taken_away_is_the_same(tmp_path: Path, lowest: str, reason: ClockReason | None) -> None:
+def test_what_is_taken_away_is_the_same(
+    tmp_path: Path, lowest: str, reason: ClockReason | None, more: str
+) -> None:
     """Session 700 has an end that the run ahead of the clock does not foresee: parts were written by then."""
-    text = TEXT.format(lowest=lowest)
+    text = TEXT.format(lowest=lowest, more=more)
     clock_reason, taken, frames = stored(text, tmp_path / "ahead", "auto")
     _, _, expected = stored(text, tmp_path / "clock", "planned")
     assert clock_reason == (None if reason is None else reason.value)
@@ -62,6 +70,6 @@ class Counting:
 
 def test_a_run_that_begins_anew_says_so_once() -> None:
     sink = Counting()
-    simulate(api.compile(source=TEXT.format(lowest="serial == 700 ? 60 : 0")).ir, sink=sink)
+    simulate(api.compile(source=TEXT.format(lowest="serial == 700 ? 60 : 0", more="")).ir, sink=sink)
     assert sink.again == 1
     assert sink.offers > 2
