@@ -1,4 +1,4 @@
-"""Which programs can run ahead of the clock: nobody who is served changes who comes, or where to."""
+"""Which programs can run ahead of the clock: nobody but engines needs to know what steps do."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def _needs_clock(statement: nodes.AnyStatement, engines: Collection[str]) -> Clo
         case nodes.Request(follows=follows, prefix=prefix, traced=traced):
             if _has_other_clauses(statement) or (follows and (prefix or traced)):
                 return ClockReason.CLAUSES
-        case nodes.Run(mode=None) | nodes.Set() | nodes.Observe() | nodes.Choose():
+        case nodes.Run(mode=None, stages=(_,)) | nodes.Set() | nodes.Observe():
             pass
-        case nodes.Turn() | nodes.End():
+        case nodes.Choose() | nodes.Turn() | nodes.End():
             pass
         case _:
             return ClockReason.STATEMENTS
