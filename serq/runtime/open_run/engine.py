@@ -28,6 +28,8 @@ class OpenEngine(PromptAhead):
         """Let everything happen that comes before ``until``; nobody comes after that, but for those who take
         the place of others.
         """
+        if self.has_reached:
+            return  # somebody looks at it at this instant
         self.until = until
         if self.ordered:
             before = self.clock.now
@@ -61,6 +63,7 @@ class OpenEngine(PromptAhead):
 
     def reach(self, now: float) -> None:
         """A step ends ``now``, or somebody comes to an idle engine."""
+        self.has_reached = True
         coming = self.coming
         if coming:
             self._come(now)
@@ -73,6 +76,7 @@ class OpenEngine(PromptAhead):
 
     def react(self, now: float) -> None:
         """Take in who has come, and form the steps that follow; where they go on alike, all of them."""
+        self.has_reached = False
         coming, until = self.coming, self.until
         if coming:
             self._come(now)

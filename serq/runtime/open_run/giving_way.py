@@ -68,6 +68,8 @@ class GivingWay(Notes):
         """Up to here it may run: nobody comes from outside before."""
         self.go_on: Callable[[GivingWay, float], None] | None = None
         """Called when a step has ended with which requests did, where others take their place."""
+        self.has_reached = False
+        """Whether it has come to an instant, and not answered yet what happens there."""
         self.coming: deque[OpenRequest] = deque()
         """Sent, in the order of time: the engine has not come up to their arrival."""
         self.inbox: list[OpenRequest] = []
