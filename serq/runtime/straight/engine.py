@@ -207,7 +207,5 @@ class StraightEngine(Iterations):
         """What is left while an iteration is formed, else what residents would leave now (R-B-042)."""
         if self._forming:
             return self._shown_left
-        left = self._budget - len(self.members.all)
-        for resident in self.prefilling:
-            left -= min(resident.remaining, left)
-        return max(left - len(self.arrived), 0.0)
+        taken = sum([resident.remaining for resident in self.prefilling])  # whole numbers: in any order
+        return max(self._budget - len(self.members.all) - taken - len(self.arrived), 0.0)

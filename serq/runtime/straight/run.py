@@ -76,6 +76,8 @@ class StraightRun:
         self._places = {engine: place for place, engine in enumerate(self.engines)}
         self._engine_of = {engine.entrance.slots: engine for engine in self.engines}
         self._single = self.engines[0] if len(self.engines) == 1 else None
+        self._only = self._single if parts.hold.units[0].pool.index is None else None
+        """The engine of all sessions, where none chooses."""
 
     def _engines(
         self, parts: StraightProgram, plan: HoldPlan, deployment: Deployment
@@ -103,7 +105,8 @@ class StraightRun:
         """``session`` has arrived; it goes on until it blocks or ends."""
         self._world.count_wake(session)
         self._before(session)
-        engine, now = self._engine_of[self._pools(session)[0]], self._clock.now
+        now = self._clock.now
+        engine = self._only or self._engine_of[self._pools(session)[0]]
         if not engine.entrance.join(session, now):
             self.end(session)
         elif not engine.busy:
