@@ -16,7 +16,7 @@ from serq.runtime.trace.faults import Faults, FaultyRow, plain_reason, whole_num
 
 _REQUIRED: Final = frozenset({"input_len", "output_len"})
 _NAMES: Final = _REQUIRED | {"time"}
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 

@@ -31,7 +31,7 @@ _WHITE_SPACE: Final = (
 )
 """What Unicode calls white space: lines are trimmed of it (`str.strip` would trim four separators more)."""
 
-_FLOAT: Final = r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?:inf|infinity|nan))"
+_FLOAT: Final = r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?:inf|infinity|nan))"
 _NUMBER: Final = re.compile(_FLOAT, re.IGNORECASE | re.ASCII)
 _ROW: Final = re.compile(
     rf"({_FLOAT}),[^,]*,({_FLOAT}),({_FLOAT}),({_FLOAT})(?:,({_FLOAT}))?", re.IGNORECASE | re.ASCII

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from io import StringIO
+from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from serq.runtime.trace.azure import AzureReader
 from serq.runtime.trace.blocks import RowReader, parts_in
 from serq.runtime.trace.columns import ROWS_A_PART, Trace
 from serq.runtime.trace.mooncake import MooncakeReader
+from serq.runtime.trace.reading import read_trace
 from serq.runtime.trace.session_csv import HEADER, TIMED_HEADER, SessionReader
 from serq.source import blocks_in
 
@@ -296,3 +299,14 @@ def test_of_a_plain_file_only_the_header_is_read_as_a_line(
     if trace.times is not None:
         gap = 0.125 if rows_a_session == 1 else 5.0
         assert list(trace.times) == [gap * session for session in range(trace.sessions)]
+
+
+@pytest.mark.parametrize("header", [HEADER, TIMED_HEADER])
+def test_a_bad_row_of_long_numbers_is_refused_at_once(tmp_path: Path, header: str) -> None:
+    """A pattern that may split a number in many ways would try them all, for all fields together."""
+    trace = tmp_path / "long.csv"
+    trace.write_text(f"{header}\n{','.join(['1' * 40] * (header.count(',') + 1))}x\n", encoding="utf-8")
+    began = process_time()
+    with pytest.raises(DataError, match="is not a number"):
+        read_trace(trace)
+    assert process_time() - began < 1.0
