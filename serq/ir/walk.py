@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from serq.ir.expressions import equal
-from serq.ir.nodes import Draw, Node
+from serq.ir.nodes import AnyStatement, Block, Branch, Draw, Hold, Loop, Node
 
 
 def children(node: Node) -> Iterator[Node]:
@@ -25,6 +25,17 @@ def descendants(node: Node) -> Iterator[Node]:
         current = stack.pop()
         yield current
         stack.extend(reversed(list(children(current))))
+
+
+def statements(block: Block) -> Iterator[AnyStatement]:
+    """The statements of ``block``, at any depth, in the order of the program."""
+    for statement in block:
+        yield statement
+        match statement:
+            case Branch(then=then, otherwise=otherwise):
+                yield from statements((*then, *otherwise))
+            case Hold(body=body) | Loop(body=body):
+                yield from statements(body)
 
 
 def draws(node: Node) -> bool:

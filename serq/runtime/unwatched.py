@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from serq.ir import nodes
-from serq.ir.walk import descendants
+from serq.ir.walk import descendants, statements
 from serq.runtime.codegen import reading
 
 _PLAIN = nodes.Turn | nodes.Set | nodes.Observe | nodes.Choose
@@ -37,7 +37,7 @@ def is_unwatched(program: nodes.Program) -> bool:
     return (
         _has_fixed_limits(step)
         and all(pool.spill is None and reading.attributes_only(pool.queue_by) for pool in program.pools)
-        and all(isinstance(statement, _ALLOWED) for statement in _statements(program.session))
+        and all(isinstance(statement, _ALLOWED) for statement in statements(program.session))
         and all(hold.lease is None for hold in _holds(program))
         and _reads_nothing_live(program, engine)
         and (engine.count == 1 or _members_are_apart(program, engine))
@@ -49,18 +49,8 @@ def _has_fixed_limits(step: nodes.Step) -> bool:
     return reading.attributes_only(limits) and not reading.reads_session(limits)
 
 
-def _statements(block: nodes.Block) -> Iterator[nodes.AnyStatement]:
-    for statement in block:
-        yield statement
-        match statement:
-            case nodes.Branch(then=then, otherwise=otherwise):
-                yield from _statements((*then, *otherwise))
-            case nodes.Hold(body=body) | nodes.Loop(body=body):
-                yield from _statements(body)
-
-
 def _holds(program: nodes.Program) -> list[nodes.Hold]:
-    return [statement for statement in _statements(program.session) if isinstance(statement, nodes.Hold)]
+    return [statement for statement in statements(program.session) if isinstance(statement, nodes.Hold)]
 
 
 def _growing(program: nodes.Program) -> set[str]:
@@ -147,7 +137,7 @@ def _stands_still(index: nodes.Expr, program: nodes.Program) -> bool:
     if not reading.attributes_only((index,)) or read & _GIVEN:
         return False
     for hold in _holds(program):
-        for statement in _statements(hold.body):
+        for statement in statements(hold.body):
             match statement:
                 case nodes.Set(attribute=name) | nodes.Choose(attribute=name):
                     if name in read:
@@ -170,7 +160,7 @@ def arrives_calmly(program: nodes.Program) -> bool:
         if isinstance(statement, nodes.Hold):
             first = statement.units[0].pool.name
             return _admitting(program, first) is not None and first not in growing
-        inside = _statements((statement,))
+        inside = statements((statement,))
         if not all(isinstance(inner, _PLAIN | nodes.Run | nodes.Branch) for inner in inside):
             return False
     return True

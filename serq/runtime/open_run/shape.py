@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from serq.ir import nodes
-from serq.ir.walk import descendants
+from serq.ir.walk import descendants, statements
 from serq.runtime.open_run.leaving import ClockReason
 
 _CLAUSES_ON_THE_CLOCK: Final = ("fetched", "abort_after", "immediate", "skip_reading_prefix_cache")
@@ -33,7 +33,7 @@ def needs_clock(program: nodes.Program) -> ClockReason | None:
     if program.connectors or not all(isinstance(stage.kind, nodes.Delay) for stage in others):
         return ClockReason.STATEMENTS
     engines = _engines(program)
-    for statement in _statements(program.session):
+    for statement in statements(program.session):
         reason = _needs_clock(statement, engines)
         if reason is not None:
             return reason
@@ -52,17 +52,6 @@ def sends_one_request(program: nodes.Program) -> bool:
 
 def _engines(program: nodes.Program) -> frozenset[str]:
     return frozenset(stage.name for stage in program.stages if isinstance(stage.kind, nodes.Vllm))
-
-
-def _statements(block: nodes.Block) -> Iterator[nodes.AnyStatement]:
-    """The statements of ``block``, at any depth."""
-    for statement in block:
-        yield statement
-        match statement:
-            case nodes.Branch(then=then, otherwise=otherwise):
-                yield from _statements((*then, *otherwise))
-            case nodes.Loop(body=body):
-                yield from _statements(body)
 
 
 def _needs_clock(statement: nodes.AnyStatement, engines: Collection[str]) -> ClockReason | None:
